@@ -1,0 +1,104 @@
+"""What crosses folders: the axis glossary, annotated text, and the frozen batches that every model shares.
+
+Axes, used in every shape of the package: `b` batch, `c` captions, `h` head, `q` query, `k` key, `d` width, `e` head width,
+`t` text, `r` region, `o` OCR, `v` vocabulary, `l` layer, `s` step. Masks are boolean and True means "may attend".
+"""
+
+from dataclasses import dataclass, field, fields
+from typing import Self
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+Span = tuple[int, int]
+"""Half-open range of token positions."""
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """A noun phrase of a text and the objects it names."""
+
+    span: Span
+    head: int
+    """Position of the head noun."""
+    objects: tuple[int, ...]
+    """Indices into the objects of the picture; empty when the phrase names none ("the room", "the left")."""
+
+
+@dataclass(frozen=True)
+class SpatialTriple:
+    """What is where: target, relation, landmark, each as a token span."""
+
+    target: Span
+    relation: Span
+    landmark: Span
+    kind: str
+    """`region`, `direction` or `distance`."""
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """One sentence with its grammar and its references. Token i's head is `heads[i]`; the root's head is itself."""
+
+    tokens: tuple[str, ...]
+    lemmas: tuple[str, ...]
+    pos: tuple[str, ...]
+    """Universal part-of-speech tags."""
+    heads: tuple[int, ...]
+    deps: tuple[str, ...]
+    """Dependency labels in the style of the papers (`det`, `amod`, `nsubj`, `prep`, `pobj`, …)."""
+    phrases: tuple[Phrase, ...] = ()
+    triples: tuple[SpatialTriple, ...] = ()
+
+    def __post_init__(self) -> None:
+        sizes = {len(self.lemmas), len(self.pos), len(self.heads), len(self.deps)}
+        if sizes != {len(self.tokens)}:
+            raise ValueError(
+                f"An annotation needs one lemma, tag, head and label per token; got {len(self.tokens)} tokens and sizes {sorted(sizes)}."
+            )
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.tokens)
+
+
+class TensorBatch:
+    """Moves a frozen dataclass of tensors as a whole. Lightning calls `to`; loaders call `pin_memory`."""
+
+    def to(self, *args: object, **kwargs: object) -> Self:
+        return self.map(lambda tensor: tensor.to(*args, **kwargs))
+
+    def pin_memory(self) -> Self:
+        return self.map(torch.Tensor.pin_memory)
+
+    def map(self, function) -> Self:
+        """A copy with `function` applied to every tensor; everything else is kept."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return type(self)(**{name: function(v) if isinstance(v, Tensor) else v for name, v in values.items()})
+
+
+@dataclass(frozen=True)
+class MatchingBatch(TensorBatch):
+    """Pictures as regions, and captions that each belong to one of them."""
+
+    image_id: Int[Tensor, " b"]
+    regions: Float[Tensor, "b r f"]
+    boxes: Float[Tensor, "b r 4"]
+    """x1, y1, x2, y2 relative to the picture, in [0, 1]."""
+    region_mask: Bool[Tensor, "b r"]
+    caption_id: Int[Tensor, " c"]
+    owner: Int[Tensor, " c"]
+    """Which picture of this batch a caption belongs to."""
+    tokens: Int[Tensor, "c t"]
+    token_mask: Bool[Tensor, "c t"]
+    sample_id: tuple[str, ...] = ()
+    """One name per caption, stable over runs."""
+    annotations: tuple[Annotation | None, ...] = ()
+    """One per caption. Position i of an annotation is position i + 1 of `tokens`, which opens with START."""
+    region_object: Int[Tensor, "b r"] | None = None
+    """Which object of the picture a region shows, -1 for none: known on Scenes only."""
+    region_labels: tuple[tuple[str, ...], ...] = field(default=())
