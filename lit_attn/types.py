@@ -1,11 +1,12 @@
 """What crosses folders: the axis glossary, annotated text, and the frozen batches that every model shares.
 
-Axes, used in every shape of the package: `b` batch, `c` captions, `h` head, `q` query, `k` key, `d` width, `e` head width,
+Axes, in every shape of the package: `b` batch, `c` captions, `h` head, `q` query, `k` key, `d` width, `e` head width,
 `t` text, `r` region, `o` OCR, `v` vocabulary, `l` layer, `s` step. Masks are boolean and True means "may attend".
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import Self
+from typing import TypeVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -55,7 +56,8 @@ class Annotation:
         sizes = {len(self.lemmas), len(self.pos), len(self.heads), len(self.deps)}
         if sizes != {len(self.tokens)}:
             raise ValueError(
-                f"An annotation needs one lemma, tag, head and label per token; got {len(self.tokens)} tokens and sizes {sorted(sizes)}."
+                f"An annotation needs one lemma, tag, head and label per token; "
+                f"got {len(self.tokens)} tokens and sizes {sorted(sizes)}."
             )
 
     def __len__(self) -> int:
@@ -66,16 +68,19 @@ class Annotation:
         return " ".join(self.tokens)
 
 
+Batch = TypeVar("Batch", bound="TensorBatch")
+
+
 class TensorBatch:
     """Moves a frozen dataclass of tensors as a whole. Lightning calls `to`; loaders call `pin_memory`."""
 
-    def to(self, *args: object, **kwargs: object) -> Self:
+    def to(self: Batch, *args: object, **kwargs: object) -> Batch:
         return self.map(lambda tensor: tensor.to(*args, **kwargs))
 
-    def pin_memory(self) -> Self:
+    def pin_memory(self: Batch) -> Batch:
         return self.map(torch.Tensor.pin_memory)
 
-    def map(self, function) -> Self:
+    def map(self: Batch, function: Callable[[Tensor], Tensor]) -> Batch:
         """A copy with `function` applied to every tensor; everything else is kept."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         return type(self)(**{name: function(v) if isinstance(v, Tensor) else v for name, v in values.items()})

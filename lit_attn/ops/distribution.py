@@ -1,0 +1,60 @@
+"""What is the shape of an attention row? Statistics of one distribution over keys; never reduced over the batch.
+
+Logarithms are natural; entropies are divided by the log of the number of allowed keys, so they lie in [0, 1] whatever
+the base. Rows that say nothing (no key, or a single key where a choice is asked for) come back as NaN and are left out
+by the metrics that average rows.
+"""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+Weights = Float[Tensor, "*batch q k"]
+Rows = Float[Tensor, "*batch q"]
+Allowed = Bool[Tensor, "*#batch #q k"]
+
+
+def entropy(weights: Weights) -> Rows:
+    """Shannon entropy in nats, with 0 log 0 = 0."""
+    return torch.special.entr(weights).sum(-1)
+
+
+def normalized_entropy(weights: Weights, allowed: Allowed) -> Rows:
+    """Entropy over log(number of allowed keys): 0 is one key, 1 is uniform. NaN with fewer than two allowed keys."""
+    keys = allowed.sum(-1).to(weights.dtype)
+    return torch.where(keys > 1, entropy(weights) / keys.log(), torch.nan)
+
+
+def effective_keys(weights: Weights) -> Rows:
+    """exp(entropy): how many keys a uniform row with this entropy would have. NaN for an empty row."""
+    return torch.where(weights.sum(-1) > 0, entropy(weights).exp(), torch.nan)
+
+
+def largest_weight(weights: Weights) -> Rows:
+    """The weight of the strongest key, in [0, 1]. NaN for an empty row."""
+    return torch.where(weights.sum(-1) > 0, weights.amax(-1), torch.nan)
+
+
+def mass(weights: Weights, chosen: Bool[Tensor, "*#batch #q k"]) -> Rows:
+    """Weight on a set of keys, in [0, 1]."""
+    return torch.where(chosen, weights, 0.0).sum(-1)
+
+
+def points_at(weights: Weights, chosen: Bool[Tensor, "*#batch #q k"]) -> Rows:
+    """The chance that a key drawn from the strongest ones is chosen: 1 or 0, a fraction only for exact ties."""
+    strongest = weights == weights.amax(-1, keepdim=True)
+    hits = (strongest & chosen).sum(-1)
+    return hits.to(weights.dtype) / strongest.sum(-1).to(weights.dtype)
+
+
+def head_divergence(weights: Float[Tensor, "*batch h q k"]) -> Float[Tensor, "*batch h q"]:
+    """Mean Jensen-Shannon divergence of a head's row from the same row of every other head, over log 2: in [0, 1].
+
+    0 when all heads agree, 1 when their weights do not overlap. NaN with a single head.
+    """
+    heads = weights.shape[-3]
+    if heads == 1:
+        return weights.sum(-1) * torch.nan
+    a, b = weights.unsqueeze(-3), weights.unsqueeze(-4)  # h 1 q k, 1 h q k
+    js = entropy((a + b) / 2) - (entropy(a) + entropy(b)) / 2  # h h q
+    return js.clamp_min(0).sum(-2) / ((heads - 1) * torch.log(torch.tensor(2.0, dtype=js.dtype)).item())
