@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from lit_attn.errors import UserError
 from lit_attn.nn.alignment import Description, Setting, build_alignment
 from lit_attn.nn.encoders import RegionProjection, WordGru
-from lit_attn.nn.tape import Site, listening
+from lit_attn.nn.tape import Site, is_heard, speak
 from lit_attn.ops import scan
 from lit_attn.ops.normalize import NORMALIZERS, SCALE_FREE
 
@@ -73,10 +73,10 @@ class StackedCrossAttention(nn.Module):
         exists = query_mask.unsqueeze(-1) & key_mask.unsqueeze(-2)
         weights = self._weights(self.alignment(query, key), exists, query_mask.sum(-1), query_axis=-2)
         context = weights @ key
-        if (tape := listening(self.site)) is not None:
-            tape.write(
+        if is_heard(self.site):
+            speak(
                 self.site,
-                weights.unsqueeze(1),
+                weights=weights.unsqueeze(1),
                 query_mask=query_mask,
                 key_mask=key_mask.unsqueeze(1),
                 value=key.unsqueeze(1),
@@ -195,6 +195,21 @@ class Scan(nn.Module):
             dim, alignment, direction, normalizer, temperature, pooling, sharpness, paper_layout_bug, chunk_elements
         )
 
+    def embed(
+        self,
+        regions: Float[Tensor, "b r f"],
+        region_mask: Bool[Tensor, "b r"],
+        tokens: Int[Tensor, "c t"],
+        token_mask: Bool[Tensor, "c t"],
+        owner: Int[Tensor, " c"] | None = None,
+    ) -> tuple[Float[Tensor, "b r d"], Float[Tensor, "c t d"]]:
+        """Region and word vectors. While a tape listens, it hears each caption attend to its own picture (`owner`)."""
+        pictures = self.image_encoder(regions)
+        words = self.text_encoder(tokens, token_mask)
+        if owner is not None and is_heard(self.matcher.site):
+            self.matcher.aligned(words, token_mask, pictures[owner], region_mask[owner])
+        return pictures, words
+
     def forward(
         self,
         regions: Float[Tensor, "b r f"],
@@ -203,11 +218,8 @@ class Scan(nn.Module):
         token_mask: Bool[Tensor, "c t"],
         owner: Int[Tensor, " c"] | None = None,
     ) -> Float[Tensor, "b c"]:
-        """Similarities of all pairs. While a tape listens, it hears each caption with its own picture (`owner`)."""
-        pictures = self.image_encoder(regions)
-        words = self.text_encoder(tokens, token_mask)
-        if owner is not None and listening(self.matcher.site) is not None:
-            self.matcher.aligned(words, token_mask, pictures[owner], region_mask[owner])
+        """Similarities of all pairs of pictures and captions."""
+        pictures, words = self.embed(regions, region_mask, tokens, token_mask, owner)
         return self.matcher(words[token_mask], token_mask.sum(-1), pictures, region_mask)
 
     def describe(self) -> Description:

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from lit_attn.errors import UserError
 from lit_attn.nn.alignment import Alignment, build_alignment
-from lit_attn.nn.tape import Site, listening
+from lit_attn.nn.tape import Site, is_heard, speak
 
 
 class MultiHeadAttention(nn.Module):
@@ -51,14 +51,13 @@ class MultiHeadAttention(nn.Module):
         """
         query, key, value = self._split(self.query(queries)), self._split(self.key(keys)), self._split(self.value(keys))
         mask = key_mask.unsqueeze(1)  # b 1 q k
-        tape = listening(self.site)
-        if tape is None:
+        if not is_heard(self.site):
             context = self.alignment.attend_fused(query, key, value, mask, self.dropout)
         else:
             context, weights = self.alignment.attend(query, key, value, mask, self.dropout)
             if query_mask is None:
                 query_mask = torch.ones(queries.shape[:2], dtype=torch.bool, device=queries.device)
-            tape.write(self.site, weights, query_mask=query_mask, key_mask=key_mask, value=value, context=context)
+            speak(self.site, weights=weights, query_mask=query_mask, key_mask=key_mask, value=value, context=context)
         return self.output(context.transpose(1, 2).flatten(2))
 
     def _split(self, stream: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n e"]:

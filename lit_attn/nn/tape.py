@@ -7,8 +7,8 @@ values give the context that went on into the network; the tests hold every site
         net(batch)
     tape["decoder.3.cross"][0].weights   # b h q k, first call
 
-The active tape is a context variable, so it follows threads and nests: the innermost tape hears. While one listens,
-sites compute their weights explicitly instead of through a fused kernel.
+Active tapes are a context variable, so they nest (each hears for itself) and do not cross threads. While one listens to
+a site, that site computes its weights explicitly instead of through a fused kernel.
 """
 
 from collections import Counter
@@ -66,7 +66,7 @@ class AttentionRecord:
 
 Listener = Callable[[AttentionRecord], None]
 
-_ACTIVE: ContextVar["AttentionTape | None"] = ContextVar("lit_attn_active_tape", default=None)
+_ACTIVE: ContextVar[tuple["AttentionTape", ...]] = ContextVar("lit_attn_active_tapes", default=())
 
 
 class AttentionTape:
@@ -96,14 +96,14 @@ class AttentionTape:
         self.listener = listener
         self.records: list[AttentionRecord] = []
         self._calls: Counter[str] = Counter()
-        self._token: Token[AttentionTape | None] | None = None
+        self._token: Token[tuple[AttentionTape, ...]] | None = None
         self._modes = ExitStack()
 
     def __enter__(self) -> "AttentionTape":
         if self.keeps_gradients:
             self._modes.enter_context(torch.inference_mode(False))
             self._modes.enter_context(torch.enable_grad())
-        self._token = _ACTIVE.set(self)
+        self._token = _ACTIVE.set((*_ACTIVE.get(), self))
         return self
 
     def __exit__(
@@ -121,18 +121,8 @@ class AttentionTape:
     def hears(self, site: Site) -> bool:
         return site.name in self.chosen
 
-    def write(
-        self,
-        site: Site,
-        weights: Tensor,
-        *,
-        query_mask: Tensor,
-        key_mask: Tensor,
-        value: Tensor,
-        context: Tensor,
-    ) -> None:
-        """Called by attention sites."""
-        record = AttentionRecord(site, self._calls[site.name], weights, query_mask, key_mask, value, context)
+    def _hear(self, site: Site, *tensors: Tensor) -> None:
+        record = AttentionRecord(site, self._calls[site.name], *tensors)
         self._calls[site.name] += 1
         if not self.keeps_gradients:
             record = record.detached()
@@ -162,10 +152,24 @@ class AttentionTape:
         return [torch.zeros_like(m) if g is None else g for m, g in zip(maps, grads, strict=True)]
 
 
-def listening(site: Site) -> AttentionTape | None:
-    """The tape that hears this site now, if any."""
-    tape = _ACTIVE.get()
-    return tape if tape is not None and tape.hears(site) else None
+def is_heard(site: Site) -> bool:
+    """Whether any tape listens to this site now."""
+    return any(tape.hears(site) for tape in _ACTIVE.get())
+
+
+def speak(
+    site: Site,
+    *,
+    weights: Float[Tensor, "b h q k"],
+    query_mask: Bool[Tensor, "b q"],
+    key_mask: Bool[Tensor, "b #q k"],
+    value: Float[Tensor, "b h k v"],
+    context: Float[Tensor, "b h q v"],
+) -> None:
+    """Tell every tape that listens what was attended to. Called by attention sites."""
+    for tape in _ACTIVE.get():
+        if tape.hears(site):
+            tape._hear(site, weights, query_mask, key_mask, value, context)
 
 
 def sites_of(net: nn.Module) -> list[Site]:

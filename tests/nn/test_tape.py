@@ -169,7 +169,7 @@ def test_weights_are_normalised_in_float32_under_autocast():
         assert difference.abs().max() < 3e-2
 
 
-def test_the_innermost_tape_hears_and_other_threads_do_not():
+def test_nested_tapes_each_hear_and_other_threads_do_not():
     net = Net().double()
     batch = inputs()
     with AttentionTape(net) as outer:
@@ -179,7 +179,7 @@ def test_the_innermost_tape_hears_and_other_threads_do_not():
         thread = threading.Thread(target=lambda: net(*batch))
         thread.start()
         thread.join()
-    assert (len(outer.records), len(inner.records)) == (3, 3)
+    assert (len(outer.records), len(inner.records)) == (6, 3)
 
 
 def test_site_names_must_be_unique():

@@ -33,7 +33,7 @@ class Kind:
     place: Place
     width: float
     height: float
-    """Typical extent, relative to the picture, at the front edge of the floor (wall: as drawn)."""
+    """Typical extent, relative to the picture, in the middle of the floor (wall: as drawn)."""
     colors: tuple[str, ...]
     materials: tuple[str, ...]
     rooms: tuple[str, ...]
