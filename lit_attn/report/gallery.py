@@ -1,0 +1,169 @@
+"""Which samples were kept whole, and where did the model look?
+
+Reads `gallery/<sample>.json`, the picture it names and, only when asked, the arrays in `gallery/<sample>.npz`: a
+gallery may hold more weights than fit in memory, so callers take one sample's maps at a time.
+"""
+
+import struct
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lit_attn.report import fields
+from lit_attn.report.errors import ReportError
+from lit_attn.report.text import natural_key
+
+Stream = Literal["words", "regions"]
+Weights = NDArray[np.float32]
+Box = tuple[float, float, float, float]
+
+_PNG_START = b"\x89PNG\r\n\x1a\n"
+
+
+@dataclass(frozen=True)
+class GoldLink:
+    """These words name these regions."""
+
+    words: tuple[int, ...]
+    regions: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class MapName:
+    """One attention map of a sample: where it was tapped and what its rows and columns are."""
+
+    key: str
+    site: str
+    call: int
+    query: Stream
+    key_stream: Stream
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One picture with its text. Boxes are relative to the picture, from 0 to 1."""
+
+    path: Path
+    sample_id: str
+    title: str
+    words: tuple[str, ...]
+    boxes: tuple[Box, ...]
+    labels: tuple[str, ...]
+    picture: Path | None
+    facts: dict[str, float | str]
+    gold: tuple[GoldLink, ...]
+    maps: tuple[MapName, ...]
+
+    def size(self, stream: Stream) -> int:
+        return len(self.words) if stream == "words" else len(self.boxes)
+
+
+def read_gallery(folder: Path) -> tuple[Sample, ...]:
+    """The samples in a `gallery` folder, in natural order of their file names."""
+    return tuple(read_sample(path) for path in sorted(folder.glob("*.json"), key=lambda path: natural_key(path.name)))
+
+
+def read_sample(path: Path) -> Sample:
+    """One sample without its arrays."""
+    source = fields.read_object(path)
+    words = fields.texts(path, source, "words")
+    raw_boxes = source.get("boxes")
+    if not isinstance(raw_boxes, list):
+        raise fields.complain(path, "boxes", raw_boxes, "a list of boxes")
+    boxes = tuple(fields.box(path, f"boxes[{index}]", value) for index, value in enumerate(raw_boxes))
+    labels = fields.texts(path, source, "labels")
+    if len(labels) != len(boxes):
+        raise ReportError(f"{path}, key 'labels': {len(labels)} labels for {len(boxes)} boxes; each box needs one.")
+    return Sample(
+        path=path,
+        sample_id=fields.text(path, source, "sample_id"),
+        title=fields.optional_text(path, source, "title") or "",
+        words=words,
+        boxes=boxes,
+        labels=labels,
+        picture=_picture(path, fields.optional_text(path, source, "picture")),
+        facts=fields.facts(path, source),
+        gold=tuple(_gold(path, link, len(words), len(boxes)) for link in fields.objects(path, source, "gold")),
+        maps=tuple(_map_name(path, entry) for entry in fields.objects(path, source, "maps")),
+    )
+
+
+def _picture(path: Path, name: str | None) -> Path | None:
+    if name is None:
+        return None
+    picture = path.with_name(name) if name not in ("", ".", "..") and "/" not in name and "\\" not in name else None
+    if picture is None or not picture.is_file():
+        raise fields.complain(path, "picture", name, f"the name of a PNG file in {path.parent}, or null")
+    return picture
+
+
+def _gold(path: Path, link: fields.Json, num_words: int, num_regions: int) -> GoldLink:
+    words = fields.positions(path, "gold.words", link.get("words"), num_words)
+    return GoldLink(words, fields.positions(path, "gold.regions", link.get("regions"), num_regions))
+
+
+def _map_name(path: Path, entry: fields.Json) -> MapName:
+    return MapName(
+        key=fields.text(path, entry, "key"),
+        site=fields.text(path, entry, "site"),
+        call=fields.optional_integer(path, entry, "call") or 0,
+        query=_stream(path, "query", entry.get("query")),
+        key_stream=_stream(path, "key_stream", entry.get("key_stream")),
+    )
+
+
+def _stream(path: Path, key: str, value: object) -> Stream:
+    if value == "words":
+        return "words"
+    if value == "regions":
+        return "regions"
+    raise fields.complain(path, f"maps.{key}", value, "'words' or 'regions'")
+
+
+def read_maps(sample: Sample) -> dict[str, Weights]:
+    """The sample's weights by array name, each `heads queries keys`. A value may be nan, never negative."""
+    if not sample.maps:
+        return {}
+    path = sample.path.with_suffix(".npz")
+    if not path.is_file():
+        raise ReportError(f"{path}: missing, but {sample.path.name} names {len(sample.maps)} maps in it.")
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            known = list(arrays.files)
+            for entry in sample.maps:
+                if entry.key not in known:
+                    raise ReportError(f"{path}: no array {entry.key!r}; it holds {known}.")
+            return {entry.key: _weights(path, sample, entry, arrays[entry.key]) for entry in sample.maps}
+    except ReportError:
+        raise
+    except (OSError, ValueError, TypeError, AttributeError, zipfile.BadZipFile, EOFError, KeyError) as error:
+        raise ReportError(f"{path}: not a readable .npz of plain arrays ({error}).") from error
+
+
+def _weights(path: Path, sample: Sample, entry: MapName, array: NDArray[np.generic]) -> Weights:
+    expected = (sample.size(entry.query), sample.size(entry.key_stream))
+    if array.ndim != 3 or array.shape[0] < 1 or array.shape[1:] != expected:
+        wanted = f"(heads, {expected[0]} {entry.query}, {expected[1]} {entry.key_stream})"
+        raise ReportError(f"{path}, array {entry.key!r}: shape {array.shape}, expected {wanted}.")
+    if array.dtype.kind != "f":
+        raise ReportError(f"{path}, array {entry.key!r}: type {array.dtype}, expected floating point.")
+    weights = array.astype(np.float32)
+    if (weights < 0).any():
+        raise ReportError(
+            f"{path}, array {entry.key!r}: negative weight {float(np.nanmin(weights)):g}; rows must sum to 1."
+        )
+    return weights
+
+
+def picture_size(path: Path, content: bytes) -> tuple[int, int]:
+    """Width and height from the head of a PNG file."""
+    if len(content) < 24 or not content.startswith(_PNG_START):
+        raise ReportError(f"{path}: not a PNG picture. Save it as PNG, or set 'picture' to null.")
+    width, height = struct.unpack(">II", content[16:24])
+    if not width or not height:
+        raise ReportError(f"{path}: the picture is {width} by {height} pixels.")
+    return width, height

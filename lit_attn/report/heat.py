@@ -1,0 +1,174 @@
+"""What did each head do? Heat maps of layer by head as real tables: numbers to read, colours to compare, a slider
+over time.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lit_attn.report.drawing import ink_on, palette, value_color
+from lit_attn.report.heads import HeadGrid, HeadTable, color_range, constant_value, head_grid, on_scale
+from lit_attn.report.looks import run_looks
+from lit_attn.report.markup import Markup, data_block, tag
+from lit_attn.report.metrics import chance_of
+from lit_attn.report.overview import run_dot
+from lit_attn.report.runs import Run
+from lit_attn.report.sections import Section, section
+from lit_attn.report.text import format_count, format_number, natural_key
+
+_MOST_STEPS = 40
+
+
+@dataclass(frozen=True)
+class HeatCard:
+    """One metric of one run and stage: a grid per validation, all with the rows of the last."""
+
+    run: int
+    stage: str
+    steps: tuple[int, ...]
+    validations: int
+    """How many validations there were; more than `steps` if some are left out of the slider."""
+    grids: tuple[HeadGrid, ...]
+
+
+def heat_cards(runs: Sequence[Run], metric: str) -> list[HeatCard]:
+    """All cards of a metric. A validation whose sites or heads differ from the last one is not on the slider."""
+    cards = []
+    for index, run in enumerate(runs):
+        stages = dict.fromkeys(table.stage for table in run.heads)
+        for stage in stages:
+            tables = [table for table in run.heads if table.stage == stage]
+            card = _card(index, stage, metric, tables)
+            if card is not None:
+                cards.append(card)
+    return cards
+
+
+def _card(run: int, stage: str, metric: str, tables: Sequence[HeadTable]) -> HeatCard | None:
+    found = [(table.step, head_grid(table, metric)) for table in tables]
+    measured = [(step, grid) for step, grid in found if grid.rows]
+    if not measured:
+        return None
+    last = measured[-1][1]
+    alike = [
+        (step, grid) for step, grid in measured if grid.rows == last.rows and grid.values.shape == last.values.shape
+    ]
+    chosen = sorted(set(np.linspace(0, len(alike) - 1, min(len(alike), _MOST_STEPS)).round().astype(int).tolist()))
+    return HeatCard(run, stage, tuple(alike[i][0] for i in chosen), len(measured), tuple(alike[i][1] for i in chosen))
+
+
+def head_metrics(runs: Sequence[Run]) -> list[str]:
+    """All metrics measured per head."""
+    return sorted({metric for run in runs for table in run.heads for metric in table.metrics}, key=natural_key)
+
+
+def constant_chances(runs: Sequence[Run]) -> dict[str, float]:
+    """Chance levels that are one number for all heads and runs: said in words beside their metric, not drawn."""
+    expected = {chance for metric in head_metrics(runs) if (chance := chance_of(metric)) is not None}
+    levels = {
+        chance: constant_value([grid for card in heat_cards(runs, chance) for grid in card.grids])
+        for chance in expected
+    }
+    return {chance: level for chance, level in levels.items() if level is not None}
+
+
+def heat_section(runs: Sequence[Run]) -> Section | None:
+    """All heat maps; those of one metric share their colours."""
+    metrics = head_metrics(runs)
+    if not metrics:
+        return None
+    parts = []
+    blocks: list[Markup] = []
+    chances = constant_chances(runs)
+    for number, metric in enumerate(metric for metric in metrics if metric not in chances):
+        cards = heat_cards(runs, metric)
+        low, high = color_range([grid for card in cards for grid in card.grids])
+        drawn = [_draw(card, f"heat-{number}-{place}", runs, low, high) for place, card in enumerate(cards)]
+        blocks += [
+            _moving(card, f"heat-{number}-{place}", low, high)
+            for place, card in enumerate(cards)
+            if len(card.steps) > 1
+        ]
+        level = chances.get(chance_of(metric) or "")
+        remark = None if level is None else tag("span", f"chance {format_number(level)}", class_="scale")
+        title = tag("h3", metric.replace("_", " "), _scale(low, high), remark)
+        parts.append(
+            tag(
+                "div",
+                title,
+                tag("div", *drawn, class_="heat-cards"),
+                class_="heat-metric single" if len(cards) == 1 else "heat-metric",
+            )
+        )
+    note = "One cell per head. Maps of one metric share their colours; the slider goes back through the validations."
+    return section("heads", "Heads", tag("div", *parts, class_="heat-grid"), *blocks, note=note)
+
+
+def _scale(low: float, high: float) -> Markup:
+    stops = ", ".join(palette()[::9])
+    bar = tag("span", class_="scale-bar", style=f"background:linear-gradient(90deg, {stops})", aria_hidden="true")
+    return tag("span", format_number(low), bar, format_number(high), class_="scale")
+
+
+def _draw(card: HeatCard, name: str, runs: Sequence[Run], low: float, high: float) -> Markup:
+    grid, step = card.grids[-1], card.steps[-1]
+    heads = grid.values.shape[1]
+    column = tag("tr", tag("th", "head"), *(tag("th", head, scope="col") for head in range(heads)))
+    body = []
+    block = ""
+    for index, row in enumerate(grid.rows):
+        if row.block and row.block != block:
+            body.append(tag("tr", tag("th", row.block, colspan=str(heads + 1), class_="block", scope="colgroup")))
+        block = row.block
+        cells = [
+            _cell(row.site, head, float(grid.values[index, head]), grid.counts[index, head], low, high)
+            for head in range(heads)
+        ]
+        body.append(tag("tr", tag("th", row.label, scope="row"), *cells))
+    title = [run_dot(run_looks(runs)[card.run]), f" {runs[card.run].name}, "] if len(runs) > 1 else []
+    caption = tag("caption", *title, f"{card.stage}, step ", tag("output", format_count(step)))
+    table = tag("table", caption, tag("thead", column), tag("tbody", *body), class_="heat", id=name)
+    return tag("div", tag("div", table, class_="scroll", tabindex="0"), _slider(card, name))
+
+
+def _slider(card: HeatCard, name: str) -> Markup | None:
+    if len(card.steps) < 2:
+        return None
+    end = str(len(card.steps) - 1)
+    left = "" if len(card.steps) == card.validations else f" ({len(card.steps)} of {card.validations} validations)"
+    control = tag(
+        "input", type="range", min="0", max=end, value=end, data_heat=name, aria_label=f"Validation shown, {card.stage}"
+    )
+    return tag(
+        "label",
+        control,
+        tag("span", f"{len(card.steps)} validations" if not left else left.strip(" ()")),
+        class_="slider",
+    )
+
+
+def _cell(site: str, head: int, value: float, count: float, low: float, high: float) -> Markup:
+    seen = format_count(int(count)) if math.isfinite(count) else "unknown"
+    hint = f"{site}, head {head}: {format_number(value)} (n = {seen})"
+    if not math.isfinite(value):
+        return tag("td", format_number(value), title=hint, class_="empty")
+    color = value_color(on_scale(value, low, high))
+    return tag("td", short_number(value), title=hint, style=f"background:{color};color:{ink_on(color)}")
+
+
+def short_number(value: float) -> str:
+    """At most five characters where possible: two decimals below ten."""
+    return f"{value:.2f}" if abs(value) < 10 else f"{value:.3g}"
+
+
+def _moving(card: HeatCard, name: str, low: float, high: float) -> Markup:
+    def numbers(values: np.ndarray) -> list[float | None]:
+        return [float(f"{value:.4g}") if math.isfinite(value) else None for value in values.ravel().tolist()]
+
+    frames = [numbers(grid.values) for grid in card.grids]
+    counts = [numbers(grid.counts) for grid in card.grids]
+    return data_block(
+        f"{name}-data", {"steps": list(card.steps), "low": low, "high": high, "frames": frames, "counts": counts}
+    )

@@ -1,0 +1,168 @@
+"""What did we find? Writes the report of one or several runs: one page, two tables, and the figures as files.
+
+The page needs nothing but itself: styles, script, drawings, pictures and data are inside, and its content policy
+forbids the browser to load anything else or to run any script but ours.
+"""
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from lit_attn.report import drawing, figures
+from lit_attn.report.explorer import explorer_section
+from lit_attn.report.files import prepare_folder, write_files
+from lit_attn.report.gallery import Sample, read_maps
+from lit_attn.report.heads import head_grid, latest
+from lit_attn.report.heat import constant_chances, head_metrics, heat_section
+from lit_attn.report.markup import Markup, data_block, join, tag
+from lit_attn.report.overview import page_head
+from lit_attn.report.runs import Run, read_runs
+from lit_attn.report.scores import scores_section
+from lit_attn.report.sections import Section, config_section, curves_section
+from lit_attn.report.tables import ScoreTable, score_table, to_csv, to_markdown
+from lit_attn.report.text import slug
+
+_MOST_MAPS = 2
+_SCRIPTS = ("page.js", "heat.js", "weights.js", "map.js", "explorer.js")
+
+
+def write_report(runs: Sequence[Path], out: Path | None = None) -> Path:
+    """Write the report of these run folders and return the path of its page.
+
+    Without `out`, one run is reported in `<run>/report`, several in `<parent of the first>/report`.
+    """
+    folders = [Path(run) for run in runs]
+    found = read_runs(folders)
+    default = folders[0] / "report" if len(found) == 1 else folders[0].resolve().parent / "report"
+    target = default if out is None else Path(out)
+    prepare_folder(target)
+    write_files(target, report_files(found))
+    return target / "index.html"
+
+
+def report_files(runs: Sequence[Run]) -> dict[str, bytes]:
+    """Every file of the report by its path, the page last."""
+    table = score_table(runs)
+    curves = curve_figures(runs)
+    files: dict[str, bytes] = {"scores.csv": to_csv(table).encode(), "scores.md": to_markdown(table).encode()}
+    drawn = {**{name: figure for name, (_, figure) in curves.items()}, **heat_figures(runs), **map_figures(runs)}
+    documents = {name: drawing.to_svg(figure) for name, figure in drawn.items()}
+    for name, figure in drawn.items():
+        files[f"figures/{name}.svg"] = documents[name].encode()
+        files[f"figures/{name}.png"] = drawing.to_png(figure)
+    shown = [(name, title, documents[name]) for name, (title, _) in curves.items()]
+    files["index.html"] = build_page(runs, table, shown).encode()
+    return files
+
+
+def curve_figures(runs: Sequence[Run]) -> dict[str, tuple[str, Figure]]:
+    """Title and drawing of the learning curves, by file name."""
+    found = {}
+    scores, attention = figures.score_panels(runs), figures.attention_panels(runs)
+    if scores:
+        legend = figures.run_legend(runs) if len(runs) > 1 else []
+        found["curves-scores"] = ("Task scores and training", figures.draw_curves(scores, legend))
+    if attention:
+        legend = figures.attention_legend(runs, attention)
+        found["curves-attention"] = ("Attention", figures.draw_curves(attention, legend))
+    return found
+
+
+def heat_figures(runs: Sequence[Run]) -> dict[str, Figure]:
+    """A heat map per metric, all runs and stages side by side, at their last validation."""
+    found: dict[str, Figure] = {}
+    chances = constant_chances(runs)
+    for metric in (metric for metric in head_metrics(runs) if metric not in chances):
+        grids = []
+        for run in runs:
+            for table in latest(run.heads):
+                grid = head_grid(table, metric)
+                if grid.rows:
+                    grids.append((f"{run.name}, {table.stage} {table.step}", grid))
+        if grids:
+            found[_free(f"heads-{slug(metric)}", found)] = figures.draw_heat_maps(grids, metric)
+    return found
+
+
+def map_figures(runs: Sequence[Run]) -> dict[str, Figure]:
+    """The mean over heads of the first words-and-regions map of the first samples of each run."""
+    found: dict[str, Figure] = {}
+    for run in runs:
+        for sample in run.gallery[: max(1, _MOST_MAPS // len(runs))]:
+            figure = _map_figure(sample)
+            if figure is not None:
+                found[_free(f"map-{slug(run.name)}-{slug(sample.sample_id)}", found)] = figure
+    return found
+
+
+def _map_figure(sample: Sample) -> Figure | None:
+    crossing = [name for name in sample.maps if name.query != name.key_stream]
+    if not crossing or not sample.words or not sample.boxes:
+        return None
+    name = crossing[0]
+    weights = np.asarray(read_maps(sample)[name.key].mean(axis=0))
+    rows, columns = (sample.words, sample.labels) if name.query == "words" else (sample.labels, sample.words)
+    return figures.draw_word_map(weights, rows, columns, f"{name.site}, mean of heads")
+
+
+def _free(name: str, taken: Mapping[str, object]) -> str:
+    candidates = [name, *(f"{name}-{number}" for number in range(2, len(taken) + 3))]
+    lowered = {other.lower() for other in taken}
+    return next(candidate for candidate in candidates if candidate.lower() not in lowered)
+
+
+def build_page(runs: Sequence[Run], table: ScoreTable, curves: Sequence[tuple[str, str, str]]) -> str:
+    """The whole page as HTML."""
+    style, script = _asset("page.css"), page_script()
+    found = [
+        scores_section(table),
+        explorer_section(runs),
+        curves_section(curves),
+        heat_section(runs),
+        config_section(runs),
+    ]
+    sections = [part for part in found if part is not None]
+    title = runs[0].name if len(runs) == 1 else f"{len(runs)} runs"
+    head = join(
+        [
+            tag("meta", charset="utf-8"),
+            tag("meta", http_equiv="Content-Security-Policy", content=content_policy(script)),
+            tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+            tag("meta", name="color-scheme", content="light dark"),
+            tag("title", f"{title} · attention report"),
+            Markup(f"<style>{style}</style>"),
+        ]
+    )
+    main = tag("main", *(part.content for part in sections))
+    colors = data_block("palette", list(drawing.palette()))
+    body = join([page_head(runs, table), _menu(sections), main, colors, Markup(f"<script>{script}</script>")])
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>{body}</body></html>\n'
+
+
+def _menu(sections: Sequence[Section]) -> Markup:
+    links = [tag("a", part.title, href=f"#{part.name}") for part in sections]
+    return tag("nav", *links, class_="menu", aria_label="Parts of the report")
+
+
+def content_policy(script: str) -> str:
+    """Nothing from anywhere; pictures from the page itself; no script but the one with this very text."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def page_script() -> str:
+    """The parts of the script as one, private to itself."""
+    parts = "\n".join(_asset(name) for name in _SCRIPTS)
+    return f'"use strict";\n(() => {{\n{parts}\n}})();\n'
+
+
+def _asset(name: str) -> str:
+    return resources.files("lit_attn.report").joinpath("assets", name).read_text(encoding="utf-8")
