@@ -14,7 +14,7 @@ a site, that site computes its weights explicitly instead of through a fused ker
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from types import TracebackType
@@ -96,21 +96,20 @@ class AttentionTape:
         self.listener = listener
         self.records: list[AttentionRecord] = []
         self._calls: Counter[str] = Counter()
-        self._token: Token[tuple[AttentionTape, ...]] | None = None
         self._modes = ExitStack()
 
     def __enter__(self) -> "AttentionTape":
         if self.keeps_gradients:
             self._modes.enter_context(torch.inference_mode(False))
             self._modes.enter_context(torch.enable_grad())
-        self._token = _ACTIVE.set((*_ACTIVE.get(), self))
+        _ACTIVE.set((*_ACTIVE.get(), self))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._token is not None
-        _ACTIVE.reset(self._token)
+        # Not by restoring what was there before: tapes of two callbacks end in the order they began.
+        _ACTIVE.set(tuple(tape for tape in _ACTIVE.get() if tape is not self))
         self._modes.close()
         if kind is None and not self._calls:
             raise RuntimeError(

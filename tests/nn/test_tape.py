@@ -192,3 +192,17 @@ def test_site_names_must_be_unique():
 def test_width_must_divide_into_heads():
     with pytest.raises(UserError, match="dim=12, heads=5"):
         MultiHeadAttention(12, 5, "x", query_stream="a", key_stream="b")
+
+
+def test_tapes_may_end_in_the_order_they_began():
+    net = Net().double()
+    batch = inputs()
+    first, second = AttentionTape(net), AttentionTape(net)
+    first.__enter__()
+    second.__enter__()
+    net(*batch)
+    first.__exit__(None, None, None)
+    net(*batch)
+    second.__exit__(None, None, None)
+    net(*batch)
+    assert (len(first.records), len(second.records)) == (3, 6)

@@ -1,0 +1,102 @@
+"""How do weights travel between runs? Plain tensors by name, from checkpoints or safetensors, checked against the manifest."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from lit_attn.errors import UserError
+from lit_attn.run.checkpoint_io import load_checkpoint
+
+MANIFEST = "manifest.yaml"
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Tensors with what is known about them."""
+
+    path: Path
+    tensors: dict[str, Tensor]
+    hyperparameters: dict[str, Any]
+    vocabulary: str | None
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """What became of the weights when a model took them over."""
+
+    kept: tuple[str, ...]
+    created: tuple[str, ...]
+    dropped: tuple[str, ...]
+
+    def __str__(self) -> str:
+        def listed(names: tuple[str, ...]) -> str:
+            return f"{len(names)}" + (f" ({', '.join(names)})" if names and len(names) <= 12 else "")
+
+        return f"kept {listed(self.kept)}, created {listed(self.created)}, dropped {listed(self.dropped)}"
+
+
+def read_weights(path: Path) -> Weights:
+    """A Lightning checkpoint or one of our safetensors files."""
+    if path.suffix != ".safetensors":
+        checkpoint = load_checkpoint(path)
+        return Weights(
+            path, checkpoint["state_dict"], checkpoint.get("hyper_parameters", {}), checkpoint.get("vocabulary")
+        )
+    verify(path)
+    try:
+        with safe_open(path, framework="pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+            metadata = file.metadata() or {}
+    except FileNotFoundError as error:
+        raise UserError(f"There is no weight file {path}.") from error
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"{path} is not a complete safetensors file: {error}.") from error
+    return Weights(path, tensors, json.loads(metadata.get("hyperparameters", "{}")), metadata.get("vocabulary"))
+
+
+def write_weights(weights: Weights, path: Path) -> None:
+    """Tensors alone, with hyperparameters and vocabulary fingerprint as metadata."""
+    metadata = {"hyperparameters": json.dumps(weights.hyperparameters)}
+    if weights.vocabulary is not None:
+        metadata["vocabulary"] = weights.vocabulary
+    save_file({name: tensor.contiguous() for name, tensor in weights.tensors.items()}, path, metadata)
+
+
+def verify(path: Path) -> None:
+    """Compare a file with the manifest beside it, when that lists it."""
+    manifest = path.parent / MANIFEST
+    if not (path.exists() and manifest.exists()):
+        return
+    entries = yaml.safe_load(manifest.read_text(encoding="utf-8")) or {}
+    wanted = entries.get(path.name, {}).get("sha256")
+    if wanted and wanted != sha256(path):
+        raise UserError(f"{path} is not the file that {manifest} lists: its sha256 differs. Fetch it again.")
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def transfer(weights: Weights, model: nn.Module, *, strict: bool) -> Transfer:
+    """Copy what fits by name and shape. With `strict`, anything that does not fit is an error."""
+    own = model.state_dict()
+    fitting = {n: t for n, t in weights.tensors.items() if n in own and own[n].shape == t.shape}
+    found = Transfer(
+        kept=tuple(fitting),
+        created=tuple(name for name in own if name not in fitting),
+        dropped=tuple(name for name in weights.tensors if name not in fitting),
+    )
+    if not found.kept or (strict and (found.created or found.dropped)):
+        raise UserError(
+            f"The weights in {weights.path} do not fit this model: {found}. Use the settings they were trained with: "
+            + ", ".join(f"{name}={value}" for name, value in weights.hyperparameters.items())
+        )
+    model.load_state_dict(own | fitting)
+    return found

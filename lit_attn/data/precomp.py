@@ -1,0 +1,166 @@
+"""How are Flickr30K and COCO read as SCAN distributes them? Captions, precomputed region features, vocabulary.
+
+A folder `{f30k,coco}_precomp` holds `{train,dev,test,testall}_caps.txt` (one caption per line, five per picture in
+order) and `*_ims.npy` (float32 [pictures, 36, 2048]; or one row per caption, then rows repeat). Features are
+memory-mapped. Boxes were never distributed with them; a file `*_boxes.npy` [pictures, 36, 4], relative to the picture,
+is used when it is there, and without it every box is the whole picture.
+"""
+
+import logging
+from pathlib import Path
+
+import numpy as np
+
+from lit_attn.data.matching import Caption, MatchingData, MatchingSource, Picture
+from lit_attn.data.vocab import Vocabulary, tokenize
+from lit_attn.errors import UserError
+
+log = logging.getLogger(__name__)
+
+CAPTIONS_PER_PICTURE = 5
+DEV_CAPTIONS = 5000
+"""The published code evaluates on the first 5,000 captions of `dev` only."""
+CHECK_EVERY = 997
+"""Rows of a feature file that are checked for NaN when it is opened: every so many, and the ends."""
+
+
+class PrecompSource(MatchingSource):
+    """One split of a precomputed data set."""
+
+    def __init__(self, folder: Path, split: str, vocabulary: Vocabulary, max_pictures: int | None = None) -> None:
+        self.split = split
+        self.vocabulary = vocabulary
+        self.captions_per_picture = CAPTIONS_PER_PICTURE
+        self.lines = read_captions(folder / f"{split}_caps.txt")
+        self.path = folder / f"{split}_ims.npy"
+        self.features = open_features(self.path)
+        pictures, rest = divmod(len(self.lines), CAPTIONS_PER_PICTURE)
+        if rest:
+            raise UserError(
+                f"{folder / f'{split}_caps.txt'} has {len(self.lines)} captions, which is not a multiple of "
+                f"{CAPTIONS_PER_PICTURE} (five per picture, in order). Is the file complete?"
+            )
+        # Some distributions repeat each picture's row for each caption.
+        self.stride = CAPTIONS_PER_PICTURE if len(self.features) == len(self.lines) else 1
+        if len(self.features) // self.stride != pictures:
+            raise UserError(
+                f"{self.path} has {len(self.features)} rows for {len(self.lines)} captions; expected one row per "
+                f"picture ({pictures}) or per caption ({len(self.lines)})."
+            )
+        if split == "dev":
+            pictures = min(pictures, DEV_CAPTIONS // CAPTIONS_PER_PICTURE)
+        self.num_pictures = pictures if max_pictures is None else min(pictures, max_pictures)
+        self.region_dim = self.features.shape[2]
+        self.boxes = open_boxes(folder / f"{split}_boxes.npy", self.features.shape)
+
+    def picture(self, index: int) -> Picture:
+        row = index * self.stride
+        regions = np.asarray(self.features[row])
+        if not np.isfinite(regions).all():
+            raise UserError(f"{self.path}: row {row} holds NaN or infinity. Extract or download the file again.")
+        boxes = np.tile(np.float32([0, 0, 1, 1]), (len(regions), 1)) if self.boxes is None else self.boxes[row]
+        return Picture(index, regions, np.asarray(boxes))
+
+    def caption(self, index: int) -> Caption:
+        ids = self.vocabulary.encode(tokenize(self.lines[index]))
+        return Caption(index, f"{self.split}-{index}", tuple(ids))
+
+
+def read_captions(path: Path) -> list[str]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise UserError(f"Cannot read the captions {path}: {error.strerror}. data.root names the folder.") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not UTF-8 text: {error}.") from error
+    if not lines:
+        raise UserError(f"{path} is empty.")
+    return lines
+
+
+def open_features(path: Path) -> np.ndarray:
+    """A memory-mapped array [pictures, regions, channels], looked at in a few places."""
+    try:
+        features = np.load(path, mmap_mode="r", allow_pickle=False)
+    except OSError as error:
+        raise UserError(f"Cannot read the features {path}: {error.strerror or error}.") from error
+    except ValueError as error:
+        raise UserError(f"{path} is not a complete .npy array of numbers: {error}.") from error
+    if features.ndim != 3 or features.dtype.kind != "f":
+        raise UserError(
+            f"{path} holds {features.dtype} of shape {features.shape}; expected floats [pictures, regions, channels]."
+        )
+    for row in sorted({*range(0, len(features), CHECK_EVERY), len(features) - 1}):
+        if not np.isfinite(features[row]).all():
+            raise UserError(f"{path}: row {row} holds NaN or infinity. Extract or download the file again.")
+    return features
+
+
+def open_boxes(path: Path, features_shape: tuple[int, ...]) -> np.ndarray | None:
+    if not path.exists():
+        log.info("No %s: boxes are the whole picture, so drawings cannot show regions.", path)
+        return None
+    boxes = np.load(path, mmap_mode="r", allow_pickle=False)
+    if boxes.shape != (*features_shape[:2], 4):
+        raise UserError(f"{path} has shape {boxes.shape}; the features need {(*features_shape[:2], 4)}.")
+    return boxes
+
+
+class PrecompMatching(MatchingData):
+    """Flickr30K or COCO from a `*_precomp` folder.
+
+    Args:
+        root: The folder with `train_caps.txt`, `train_ims.npy` and so on.
+        vocab: A vocabulary JSON; without one it is built from train and dev and written into `root` if that is possible.
+        min_count: Rarer words become unknown (when the vocabulary is built).
+        test_split: `test`, or `testall` for the 5,000 pictures of COCO.
+        max_train_images: Train on the first so many pictures only.
+    """
+
+    def __init__(
+        self,
+        root: str,
+        vocab: str | None = None,
+        min_count: int = 4,
+        test_split: str = "test",
+        max_train_images: int | None = None,
+        batch_size: int = 128,
+        eval_batch_size: int = 64,
+        num_workers: int = 2,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(batch_size, eval_batch_size, num_workers, seed)
+        self.root = Path(root)
+        if not self.root.is_dir():
+            raise UserError(
+                f"data.root {root!r} is not a folder. It must hold train_caps.txt, train_ims.npy and so on."
+            )
+        self.vocab_path = None if vocab is None else Path(vocab)
+        self.min_count = min_count
+        self.test_split = test_split
+        self.max_train_images = max_train_images
+        self._vocabulary: Vocabulary | None = None
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        if self._vocabulary is None:
+            self._vocabulary = self._read_vocabulary()
+        return self._vocabulary
+
+    def _read_vocabulary(self) -> Vocabulary:
+        if self.vocab_path is not None:
+            return Vocabulary.read(self.vocab_path)
+        lines = [line for split in ("train", "dev") for line in read_captions(self.root / f"{split}_caps.txt")]
+        log.info("Building a vocabulary from %d captions in %s.", len(lines), self.root)
+        return Vocabulary.build(map(tokenize, lines), self.min_count)
+
+    @property
+    def region_dim(self) -> int:
+        return int(open_features(self.root / "train_ims.npy").shape[2])
+
+    def split_name(self, stage: str) -> str:
+        return {"train": "train", "val": "dev"}.get(stage, self.test_split)
+
+    def open_split(self, split: str) -> PrecompSource:
+        limit = self.max_train_images if split == "train" else None
+        return PrecompSource(self.root, split, self.vocabulary, limit)

@@ -1,0 +1,28 @@
+"""How concentrated is attention at any site?"""
+
+from collections.abc import Mapping
+
+from torchmetrics import Metric
+
+from lit_attn.metrics.concentration import EffectiveKeys, HeadDiversity, LargestWeight, NormalizedEntropy, PaddingMass
+from lit_attn.nn.tape import AttentionRecord, Site
+from lit_attn.probes.probe import Probe
+
+
+class Concentration(Probe):
+    """Entropy, effective number of keys, largest weight, mass on padding and, with several heads, their diversity."""
+
+    def metrics(self, site: Site) -> dict[str, Metric]:
+        found: dict[str, Metric] = {
+            "entropy": NormalizedEntropy(site.num_heads),
+            "effective_keys": EffectiveKeys(site.num_heads),
+            "largest_weight": LargestWeight(site.num_heads),
+            "padding_mass": PaddingMass(site.num_heads),
+        }
+        if site.num_heads > 1:
+            found["head_diversity"] = HeadDiversity(site.num_heads)
+        return found
+
+    def update(self, metrics: Mapping[str, Metric], record: AttentionRecord, batch: object) -> None:
+        for metric in metrics.values():
+            metric.update(record.weights, record.query_mask, record.key_mask)

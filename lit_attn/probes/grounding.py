@@ -1,0 +1,61 @@
+"""Do the words of a noun phrase attend to the regions that show what it names?
+
+Works where words meet regions, in either direction: from words, a row is right on the regions of the named objects; from
+regions, on the words of the phrases that name what the region shows. The gold links come from the batch.
+"""
+
+from collections.abc import Mapping
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+from torchmetrics import Metric
+
+from lit_attn.errors import UserError
+from lit_attn.metrics.grounding import GroundingChance, GroundingMass, PointingAccuracy
+from lit_attn.nn.tape import AttentionRecord, Site
+from lit_attn.probes.probe import Probe
+from lit_attn.types import MatchingBatch
+
+FIRST_WORD = 1
+"""Token position of an annotation's first word: START comes before it."""
+
+
+def word_region_links(batch: MatchingBatch) -> Bool[Tensor, "c t r"]:
+    """Which word of a caption names what which region shows."""
+    if batch.region_object is None:
+        raise UserError(
+            "Grounding needs to know what regions show, and this data set does not say. "
+            "Leave the grounding probe out, or use Scenes."
+        )
+    shown = batch.region_object[batch.owner]  # c r
+    links = torch.zeros(*batch.tokens.shape, shown.shape[1], dtype=torch.bool, device=shown.device)
+    for c, annotation in enumerate(batch.annotations):
+        for phrase in () if annotation is None else annotation.phrases:
+            if phrase.objects:
+                start, end = phrase.span
+                named = torch.tensor(phrase.objects, device=shown.device)
+                links[c, start + FIRST_WORD : end + FIRST_WORD] |= torch.isin(shown[c], named)
+    return links
+
+
+class Grounding(Probe):
+    """Mass on the right regions, pointing accuracy, and the chance level of each."""
+
+    def metrics(self, site: Site) -> dict[str, Metric]:
+        if {site.query_stream, site.key_stream} != {"words", "regions"}:
+            return {}
+        return {
+            "grounding_mass": GroundingMass(site.num_heads),
+            "grounding_chance": GroundingChance(site.num_heads),
+            "pointing_accuracy": PointingAccuracy(site.num_heads),
+            "pointing_chance": GroundingChance(site.num_heads),
+        }
+
+    def update(self, metrics: Mapping[str, Metric], record: AttentionRecord, batch: object) -> None:
+        assert isinstance(batch, MatchingBatch)
+        gold = word_region_links(batch)
+        if record.site.query_stream == "regions":
+            gold = gold.transpose(1, 2)
+        for metric in metrics.values():
+            metric.update(record.weights, gold, record.key_mask)

@@ -1,0 +1,48 @@
+"""What does a run say of itself? Keeps `run.json` up to date, and puts the configuration into every checkpoint."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import lightning as L
+
+from lit_attn.run.checkpoints import TERMINATED
+from lit_attn.run.folder import RunInfo, now
+
+
+class RunRecord(L.Callback):
+    """Status, size and equivalence class of the model, and facts such as the ceiling of the data."""
+
+    def __init__(self, folder: Path, info: RunInfo, config: str) -> None:
+        self.folder = folder
+        self.info = info
+        self.config = config
+        self._since = time.monotonic()
+
+    def setup(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
+        self.info.parameters = sum(p.numel() for p in pl_module.parameters())
+        net = getattr(pl_module, "net", None)
+        if hasattr(net, "describe"):
+            self.info.equivalence = net.describe().equivalence
+        self._write(trainer)
+
+    def on_save_checkpoint(self, trainer: L.Trainer, pl_module: L.LightningModule, checkpoint: dict[str, Any]) -> None:
+        checkpoint["config"] = self.config
+
+    def teardown(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
+        for name, value in trainer.callback_metrics.items():
+            if "ceiling" in name:
+                self.info.facts[name] = float(value)
+        if self.info.status == "running":
+            self.info.status = "done"
+        self.info.finished = now()
+        self._write(trainer)
+
+    def on_exception(self, trainer: L.Trainer, pl_module: L.LightningModule, exception: BaseException) -> None:
+        terminated = isinstance(exception, SystemExit) and exception.code == TERMINATED
+        interrupted = isinstance(exception, KeyboardInterrupt)
+        self.info.status = "terminated" if terminated or interrupted else "failed"
+
+    def _write(self, trainer: L.Trainer) -> None:
+        if trainer.is_global_zero:
+            self.info.write(self.folder)
