@@ -50,18 +50,22 @@ def compare(title: str, ours: Callable[[], Tensor], theirs: Callable[[], Tensor]
             call()
             times[name].append(time.perf_counter() - start)
     ours_s, loop_s = (statistics.median(times[name]) for name in ("ours", "loop"))
-    print(f"{title}: {loop_s / ours_s:.1f}x  (loop {loop_s:.2f} s, ours {ours_s:.2f} s, largest difference {difference:.1e})")
+    print(
+        f"{title}: {loop_s / ours_s:.1f}x  (loop {loop_s:.2f} s, ours {ours_s:.2f} s, largest difference {difference:.1e})"
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pictures", type=int, default=200)
-    parser.add_argument("--captions", type=int, default=1000)
+    parser.add_argument("--pictures", type=int, default=128)
+    parser.add_argument("--captions", type=int, default=320)
     parser.add_argument("--dim", type=int, default=1024)
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
     torch.manual_seed(0)
-    module = StackedCrossAttention(args.dim, "dot", "text_to_image", "clipped_l2norm", TEMPERATURE, "mean", 1.0, False, 2**22)
+    module = StackedCrossAttention(
+        args.dim, "dot", "text_to_image", "clipped_l2norm", TEMPERATURE, "mean", 1.0, False, 2**22
+    )
 
     regions, words, lengths = data(args.pictures, args.captions, args.dim)
     mask = torch.arange(words.shape[1]) < lengths[:, None]

@@ -12,10 +12,9 @@ import importlib.abc
 import importlib.machinery
 import logging
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -27,7 +26,7 @@ class _BeforeTorchvision(importlib.abc.MetaPathFinder):
     """Steps aside after it has seen the first import of torchvision and mended what it needs."""
 
     def find_spec(
-        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+        self, name: str, path: Any, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         if name == "torchvision":
             sys.meta_path.remove(self)
@@ -53,9 +52,7 @@ def repair(folder: Path) -> bool:
     log.debug("torchvision's extension does not load beside this torch; declaring its operators without it.")
     library = torch.library.Library("torchvision", "FRAGMENT")
     library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    library.define(
-        "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
-    )
+    library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     library.impl("nms", nms, "CPU")
     _KEPT.append(library)
     return True

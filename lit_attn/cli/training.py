@@ -57,7 +57,10 @@ def _quiet() -> None:
     for name in ("lightning.pytorch", "lightning.fabric", "lightning"):
         logging.getLogger(name).setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", module=r"lightning\..*")
-    warnings.filterwarnings("ignore", message=r".*(num_workers|LeafSpec|does not have many workers|litlogger).*")
+    warnings.filterwarnings(
+        "ignore",
+        message=r".*(LightningCLI's args parameter|num_workers|LeafSpec|does not have many workers|litlogger).*",
+    )
 
 
 def _expand(argv: list[str]) -> tuple[list[str], str | None]:
@@ -119,23 +122,19 @@ class Training(LightningCLI):
         self.verb = verb
         self.code = 0
         self.resumed = False
-        argv, sys.argv = sys.argv, sys.argv[:1] if int(os.environ.get("LOCAL_RANK", 0)) else sys.argv
-        try:
-            super().__init__(
-                L.LightningModule,
-                L.LightningDataModule,
-                subclass_mode_model=True,
-                subclass_mode_data=True,
-                save_config_callback=None,
-                auto_configure_optimizers=False,
-                load_from_checkpoint_support=False,
-                seed_everything_default=0,
-                trainer_defaults={"num_sanity_val_steps": 0, "use_distributed_sampler": False, "logger": False},
-                parser_kwargs={"exit_on_error": False, **{v: {"exit_on_error": False} for v in self.subcommands()}},
-                args=[verb, *arguments],
-            )
-        finally:
-            sys.argv = argv
+        super().__init__(
+            L.LightningModule,
+            L.LightningDataModule,
+            subclass_mode_model=True,
+            subclass_mode_data=True,
+            save_config_callback=None,
+            auto_configure_optimizers=False,
+            load_from_checkpoint_support=False,
+            seed_everything_default=0,
+            trainer_defaults={"num_sanity_val_steps": 0, "use_distributed_sampler": False, "logger": False},
+            parser_kwargs={"exit_on_error": False, **{v: {"exit_on_error": False} for v in self.subcommands()}},
+            args=[verb, *arguments],
+        )
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         parser.add_argument(

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import lightning as L
 import torch
 from torch.utils.data import DataLoader, Dataset
 
@@ -101,3 +102,29 @@ class TrainLoader:
 
     def load_state_dict(self, state: dict[str, int]) -> None:
         self._epoch, self._done, self._running = state["epoch"], state["done"], False
+
+
+class ResumableData(L.LightningDataModule):
+    """A data module whose training loader finds its place again after a resume.
+
+    Lightning restores a loader itself, but not after a checkpoint at the end of an epoch; data modules it always restores.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._train_loader: TrainLoader | None = None
+        self._place: dict[str, int] | None = None
+
+    def shuffled(self, loading: Loading, seed: int) -> TrainLoader:
+        """The training loader, at the restored place if there is one."""
+        self._train_loader = TrainLoader(loading, seed)
+        if self._place is not None:
+            self._train_loader.load_state_dict(self._place)
+            self._place = None
+        return self._train_loader
+
+    def state_dict(self) -> dict[str, Any]:
+        return {} if self._train_loader is None else {"place": self._train_loader.state_dict()}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self._place = state_dict.get("place")

@@ -4,13 +4,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import lightning as L
 import numpy as np
 import torch
 from PIL import Image
 from torch.utils.data import Dataset
 
-from lit_attn.data.loader import EvalLoader, Loading, TrainLoader
+from lit_attn.data.loader import EvalLoader, Loading, ResumableData, TrainLoader
 from lit_attn.data.vocab import Vocabulary
 from lit_attn.errors import UserError
 from lit_attn.types import Annotation, MatchingBatch
@@ -116,7 +115,7 @@ def collate(samples: Sequence[tuple[Picture, list[Caption]]]) -> MatchingBatch:
     )
 
 
-class MatchingData(L.LightningDataModule, ABC):
+class MatchingData(ResumableData, ABC):
     """Loaders over a source per split. Data sets say how to open a split and which vocabulary they use."""
 
     def __init__(self, batch_size: int, eval_batch_size: int, num_workers: int, seed: int) -> None:
@@ -170,7 +169,7 @@ class MatchingData(L.LightningDataModule, ABC):
                 f"data.batch_size is {self.batch_size}, but a process has only {loading.size // loading.world_size} "
                 f"training captions. Lower the batch size."
             )
-        return TrainLoader(loading, self.seed)
+        return self.shuffled(loading, self.seed)
 
     def val_dataloader(self) -> EvalLoader:
         return self._eval_loader("val")

@@ -44,5 +44,5 @@ class GroundingChance(HeadMean):
     """What uniform attention scores on the same rows: right keys over allowed keys. Holds for mass and pointing alike."""
 
     def update(self, weights: Weights, gold: Gold, key_mask: KeyMask) -> None:
-        right = (gold & key_mask).sum(-1) / key_mask.expand(gold.shape).sum(-1).clamp_min(1)  # b q
-        self.add(linked(right.unsqueeze(1).expand(weights.shape[:3]).to(weights.dtype), gold))
+        share = (gold & key_mask).sum(-1).double() / key_mask.expand(gold.shape).sum(-1).clamp_min(1)  # b q
+        self.add(linked(share.unsqueeze(1).expand(weights.shape[:3]), gold))

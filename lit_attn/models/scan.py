@@ -96,51 +96,57 @@ class StackedCrossAttention(nn.Module):
         Captions of the same length are scored together, against as many pictures at a time as `chunk_elements` allows.
         """
         aligned_words, aligned_regions, scale = self._transform(words, regions)
+        same = aligned_words is words and aligned_regions is regions
+        region_gram = regions @ regions.transpose(1, 2)
         padded = None if bool(region_mask.all()) else region_mask
         starts = lengths.cumsum(0) - lengths
         columns, order = [], []
         for length in lengths.unique().tolist():
             for chosen in (lengths == length).nonzero()[:, 0].split(CAPTIONS_AT_ONCE):
                 position = starts[chosen, None] + torch.arange(length, device=words.device)
+                own_words = words[position]
+                own_aligned = None if same else aligned_words[position]
                 pictures = max(1, self.chunk_elements // (position.numel() * regions.shape[1]))
-                rows = [
-                    self._block(
-                        words[position],
-                        aligned_words[position],
-                        regions[i : i + pictures],
-                        aligned_regions[i : i + pictures],
-                        scale,
-                        None if padded is None else padded[i : i + pictures],
+                rows = []
+                for i in range(0, len(regions), pictures):
+                    part = slice(i, i + pictures)
+                    products = self._products(own_words, regions[part])
+                    scores = products if own_aligned is None else self._products(own_aligned, aligned_regions[part])
+                    rows.append(
+                        self._similarity(
+                            products,
+                            self.alignment.activate(scores if scale == 1.0 else scores * scale),
+                            (own_words if self.text_asks else regions[part]).norm(dim=-1),
+                            region_gram[part] if self.text_asks else own_words @ own_words.transpose(1, 2),
+                            None if padded is None else padded[part],
+                        )
                     )
-                    for i in range(0, len(regions), pictures)
-                ]
                 columns.append(torch.cat(rows))
                 order.append(chosen)
         return torch.cat(columns, 1)[:, torch.cat(order).argsort()]
 
-    def _block(
+    def _products(self, words: Float[Tensor, "c t d"], regions: Float[Tensor, "b r d"]) -> Float[Tensor, "a q m k"]:
+        """Dot products of all pairs, by who asks: `c t b r` or `b r c t`."""
+        query, key = (words, regions) if self.text_asks else (regions, words)
+        return (query.flatten(0, 1) @ key.flatten(0, 1).T).view(*query.shape[:2], *key.shape[:2])
+
+    def _similarity(
         self,
-        words: Float[Tensor, "c t d"],
-        aligned_words: Float[Tensor, "c t d"],
-        regions: Float[Tensor, "b r d"],
-        aligned_regions: Float[Tensor, "b r d"],
-        scale: float,
+        products: Float[Tensor, "a q m k"],
+        scores: Float[Tensor, "a q m k"],
+        query_norm: Float[Tensor, "a q"],
+        key_gram: Float[Tensor, "m k k"],
         region_mask: Bool[Tensor, "b r"] | None,
     ) -> Float[Tensor, "b c"]:
         """All pairs of some captions of equal length and some pictures."""
-        if self.text_asks:
-            query, key, aligned_query, aligned_key = words, regions, aligned_words, aligned_regions
-            exists = None if region_mask is None else region_mask.expand(*query.shape[:2], -1, -1)
-            query_mask = None
-        else:
-            query, key, aligned_query, aligned_key = regions, words, aligned_regions, aligned_words
-            query_mask = None if region_mask is None else region_mask[..., None]
-            exists = None if query_mask is None else query_mask[..., None].expand(-1, -1, *key.shape[:2])
-        products = _all_products(query, key)
-        same = aligned_query is query and aligned_key is key
-        scores = self.alignment.activate((products if same else _all_products(aligned_query, aligned_key)) * scale)
+        exists = query_mask = None
+        if region_mask is not None and self.text_asks:
+            exists = region_mask.expand(scores.shape)
+        elif region_mask is not None:
+            query_mask = region_mask[..., None]
+            exists = query_mask[..., None].expand(scores.shape)
         weights = self._weights(scores, exists, None, query_axis=1)
-        relevance = scan.relevance_from_gram(weights, products, query.norm(dim=-1), key @ key.transpose(1, 2))
+        relevance = scan.relevance_from_gram(weights, products, query_norm, key_gram)
         similarity = scan.pool(relevance, query_mask, self.pooling, self.sharpness, query_axis=1)
         return similarity.T if self.text_asks else similarity
 
@@ -157,10 +163,6 @@ class StackedCrossAttention(nn.Module):
             return self.alignment.transform(words, regions)
         aligned_regions, aligned_words, scale = self.alignment.transform(regions, words)
         return aligned_words, aligned_regions, scale
-
-
-def _all_products(query: Float[Tensor, "a q d"], key: Float[Tensor, "b k d"]) -> Float[Tensor, "a q b k"]:
-    return (query.flatten(0, 1) @ key.flatten(0, 1).T).view(*query.shape[:2], *key.shape[:2])
 
 
 class Scan(nn.Module):

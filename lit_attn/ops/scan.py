@@ -60,15 +60,15 @@ def relevance(query: Float[Tensor, "*batch q d"], context: Float[Tensor, "*batch
 
 
 def relevance_from_gram(
-    weights: Float[Tensor, "a q b k"],
-    products: Float[Tensor, "a q b k"],
+    weights: Float[Tensor, "a q m k"],
+    products: Float[Tensor, "a q m k"],
     query_norm: Float[Tensor, "a q"],
-    gram: Float[Tensor, "b k k"],
-) -> Float[Tensor, "a q b"]:
-    """The same cosine for all pairs of a and b, from query-key dot products and the keys' Gram matrices."""
-    inner = (weights * products).sum(-1)
-    rows = weights.flatten(0, 1).transpose(0, 1)  # b a·q k
-    squared = (torch.bmm(rows, gram) * rows).sum(-1).T.unflatten(0, query_norm.shape)  # a q b
+    gram: Float[Tensor, "m k k"],
+) -> Float[Tensor, "a q m"]:
+    """The same cosine for all pairs of a and m, from query-key dot products and the keys' Gram matrices."""
+    inner = torch.linalg.vecdot(weights, products)
+    rows = weights.flatten(0, 1).transpose(0, 1)  # m a·q k
+    squared = torch.linalg.vecdot(torch.bmm(rows, gram), rows).T.unflatten(0, query_norm.shape)  # a q m
     # Rounding can push a tiny square below zero; the floor also keeps the gradient of the root finite.
     norm = squared.clamp_min(COSINE_FLOOR**2).sqrt()
     return inner / (query_norm[..., None] * norm).clamp_min(COSINE_FLOOR)

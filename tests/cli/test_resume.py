@@ -1,0 +1,152 @@
+"""Is a run that was killed and resumed, to the bit, the run that was never killed?"""
+
+import random
+import signal
+import subprocess
+import time
+
+import pytest
+import torch
+from tests.cli.conftest import COMMAND, SMALL, environment
+
+pytestmark = pytest.mark.slow
+FIT = ["fit", "tiny/scan", *SMALL, "--checkpoint_every", "3"]
+
+SLOW_WRITES = """
+import os, sys, time
+import torch
+from lit_attn.run import checkpoint_io
+whole, rename = torch.save, os.replace
+def save(checkpoint, file):
+    whole(checkpoint, file)
+    file.flush()
+    if checkpoint["global_step"] >= {step} and not {renamed}:
+        open("{flag}", "w").close()
+        time.sleep(60)
+def replace(source, target):
+    rename(source, target)
+    if str(target).endswith("last.ckpt") and {renamed}:
+        step = torch.load(target, weights_only=True)["global_step"]
+        if step >= {step}:
+            open("{flag}", "w").close()
+            time.sleep(60)
+checkpoint_io.torch.save = save
+checkpoint_io.os.replace = replace
+from lit_attn.cli.main import entry
+entry()
+"""
+
+
+def state(folder):
+    return torch.load(folder / "last.ckpt", weights_only=True)
+
+
+def same(a, b) -> bool:
+    if isinstance(a, torch.Tensor):
+        return torch.equal(a, b)
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[k], b[k]) for k in a)
+    if isinstance(a, list | tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    return a == b
+
+
+def compare(whole, cut) -> None:
+    one, two = state(whole), state(cut)
+    for part in ("global_step", "epoch", "state_dict", "optimizer_states", "lr_schedulers", "rng"):
+        assert same(one[part], two[part]), part
+    assert (whole / "metrics.csv").read_text() == (cut / "metrics.csv").read_text()
+    names = sorted(path.name for path in (whole / "attention").iterdir())
+    assert names == sorted(path.name for path in (cut / "attention").iterdir())
+    for name in names:
+        assert (whole / "attention" / name).read_text() == (cut / "attention" / name).read_text()
+    assert same(torch.load(whole / "best.ckpt", weights_only=True)["state_dict"], torch.load(cut / "best.ckpt", weights_only=True)["state_dict"])  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The run that nobody killed."""
+    folder = tmp_path_factory.mktemp("whole")
+    subprocess.run([*COMMAND, *FIT, "--run", "whole"], cwd=folder, env=environment(), check=True, capture_output=True)
+    return folder / "checkpoints" / "whole"
+
+
+def start(folder, *words, code=None) -> subprocess.Popen[str]:
+    command = COMMAND if code is None else [COMMAND[0], "-c", code]
+    return subprocess.Popen(
+        [*command, *FIT, "--run", "cut", *words], cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )  # fmt: skip
+
+
+def resume(folder) -> None:
+    done = start(folder, "--resume", "auto")
+    output, _ = done.communicate(timeout=300)
+    assert done.returncode == 0, output
+
+
+def test_killed_at_random_moments(whole, tmp_path):
+    """SIGKILL three times, each a random while after the process has begun to write checkpoints."""
+    moments = random.Random(20)
+    last = tmp_path / "checkpoints" / "cut" / "last.ckpt"
+    for _ in range(3):
+        before = last.stat().st_mtime_ns if last.exists() else 0
+        process = start(tmp_path, "--resume", "auto")
+        while process.poll() is None and (not last.exists() or last.stat().st_mtime_ns == before):
+            time.sleep(0.01)
+        time.sleep(moments.random() * 0.6)
+        process.kill()
+        process.communicate()
+    resume(tmp_path)
+    compare(whole, last.parent)
+
+
+@pytest.mark.parametrize(("step", "renamed"), [(6, False), (9, False), (12, True), (10, True)])
+def test_killed_inside_a_checkpoint_write(whole, tmp_path, step, renamed):
+    """Before the rename the old file must survive; right after it nothing of that step may be lost."""
+    flag = tmp_path / "writing"
+    process = start(tmp_path, code=SLOW_WRITES.format(step=step, flag=flag, renamed=renamed))
+    while not flag.exists() and process.poll() is None:
+        time.sleep(0.01)
+    assert process.poll() is None, process.communicate()
+    process.kill()
+    process.communicate()
+    cut = tmp_path / "checkpoints" / "cut"
+    assert state(cut)["global_step"] == step if renamed else state(cut)["global_step"] < step
+    resume(tmp_path)
+    compare(whole, cut)
+
+
+def test_sigterm_saves_and_leaves_with_143(whole, tmp_path):
+    process = start(tmp_path, "--checkpoint_every", "1000")
+    metrics = tmp_path / "checkpoints" / "cut" / "metrics.csv"
+    while not metrics.exists() and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 143, output
+    resume(tmp_path)
+    compare(whole, metrics.parent)
+
+
+def test_resume_refuses_other_settings_and_writes_nothing(whole, tmp_path):
+    command = [*COMMAND, *FIT, "--model.lr", "0.5", "--model.alignment", "general_key", "--ckpt_path", str(whole / "last.ckpt")]
+    before = {path: path.stat().st_mtime_ns for path in whole.rglob("*")}
+    done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "--model.alignment: the run has 'dot', the command says 'general_key'" in done.stderr
+    assert "--model.lr: the run has 0.002, the command says 0.5" in done.stderr
+    assert "--from_weights" in done.stderr
+    assert {path: path.stat().st_mtime_ns for path in whole.rglob("*")} == before
+    assert not (tmp_path / "checkpoints").exists()
+
+
+def test_more_epochs_may_be_asked_for(whole, tmp_path):
+    words = [*FIT, "--ckpt_path", str(whole / "last.ckpt"), "--trainer.max_epochs", "3"]
+    import shutil
+
+    shutil.copytree(whole, tmp_path / "copy")
+    words[words.index("--ckpt_path") + 1] = str(tmp_path / "copy" / "last.ckpt")
+    done = subprocess.run([*COMMAND, *words], cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert state(tmp_path / "copy")["epoch"] == 2
+    assert state(tmp_path / "copy")["global_step"] == 30

@@ -1,0 +1,77 @@
+"""Is every sample seen as promised, in an order that a resume can continue?"""
+
+import pytest
+
+from lit_attn.data.loader import EvalLoader, Loading, TrainLoader
+
+
+class Numbers:
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, index: int) -> int:
+        return index
+
+
+def loading(size: int = 23, batch: int = 3, **options) -> Loading:
+    return Loading(Numbers(size), batch, list, **options)
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 3, 29])
+def test_evaluation_shards_hold_every_sample_once(world_size):
+    seen = []
+    for rank in range(world_size):
+        loader = EvalLoader(loading(rank=rank, world_size=world_size))
+        batches = list(loader)
+        assert len(batches) == len(loader)
+        seen += [sample for batch in batches for sample in batch]
+    assert sorted(seen) == list(range(23))
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 3])
+def test_training_shards_have_equal_length_and_do_not_overlap(world_size):
+    loaders = [TrainLoader(loading(rank=rank, world_size=world_size), seed=7) for rank in range(world_size)]
+    shards = [list(loader) for loader in loaders]
+    assert len({len(shard) for shard in shards}) == 1
+    assert all(len(batch) == 3 for shard in shards for batch in shard)
+    seen = [sample for shard in shards for batch in shard for sample in batch]
+    assert len(set(seen)) == len(seen)
+
+
+def test_epochs_differ_and_repeat_with_the_seed():
+    one, two = TrainLoader(loading(), seed=1), TrainLoader(loading(), seed=1)
+    first, second = list(one), list(one)
+    assert first != second
+    assert [list(two), list(two)] == [first, second]
+    assert list(TrainLoader(loading(), seed=2)) != first
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("stop", [1, 6, 7, 8, 13, 14])
+def test_a_loaded_state_continues_with_the_very_next_batch(workers, stop):
+    def batches(loader, count):
+        found = []
+        iterator = iter(loader)
+        while len(found) < count:
+            try:
+                found.append(next(iterator))
+            except StopIteration:
+                iterator = iter(loader)
+        return found
+
+    whole = batches(TrainLoader(loading(num_workers=workers), seed=3), 21)
+    cut = TrainLoader(loading(num_workers=workers), seed=3)
+    before = batches(cut, stop)
+    resumed = TrainLoader(loading(num_workers=workers), seed=3)
+    resumed.load_state_dict(cut.state_dict())
+    assert before + batches(resumed, 21 - stop) == whole
+
+
+def test_stopping_an_epoch_early_goes_on_with_the_next_one():
+    loader = TrainLoader(loading(), seed=3)
+    for _ in zip(range(2), loader, strict=False):
+        pass
+    assert list(loader) == list(loader.loading.fetch(loader.batches(1)))
