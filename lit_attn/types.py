@@ -6,7 +6,7 @@ Axes, in every shape of the package: `b` batch, `c` captions, `h` head, `q` quer
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -74,7 +74,7 @@ Batch = TypeVar("Batch", bound="TensorBatch")
 class TensorBatch:
     """Moves a frozen dataclass of tensors as a whole. Lightning calls `to`; loaders call `pin_memory`."""
 
-    def to(self: Batch, *args: object, **kwargs: object) -> Batch:
+    def to(self: Batch, *args: Any, **kwargs: Any) -> Batch:
         return self.map(lambda tensor: tensor.to(*args, **kwargs))
 
     def pin_memory(self: Batch) -> Batch:
@@ -82,7 +82,7 @@ class TensorBatch:
 
     def map(self: Batch, function: Callable[[Tensor], Tensor]) -> Batch:
         """A copy with `function` applied to every tensor; everything else is kept."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
         return type(self)(**{name: function(v) if isinstance(v, Tensor) else v for name, v in values.items()})
 
 

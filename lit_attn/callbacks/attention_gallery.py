@@ -13,7 +13,7 @@ from typing import Any
 import lightning as L
 import numpy as np
 
-from lit_attn.callbacks.attention_probe import LOG_NAMES, _net
+from lit_attn.callbacks.attention_probe import bare_net, stage_name
 from lit_attn.nn.tape import AttentionRecord, AttentionTape
 from lit_attn.types import MatchingBatch
 
@@ -34,7 +34,7 @@ class AttentionGallery(L.Callback):
 
     def _listen(self, pl_module: L.LightningModule, batch: Any) -> None:
         if self._chosen(batch):
-            tape = AttentionTape(_net(pl_module), self.sites, listener=self._records.append)
+            tape = AttentionTape(bare_net(pl_module), self.sites, listener=self._records.append)
             self._listening.enter_context(tape)
 
     def _chosen(self, batch: Any) -> list[int]:
@@ -51,9 +51,9 @@ class AttentionGallery(L.Callback):
             return
         folder = Path(trainer.default_root_dir) / "gallery"
         folder.mkdir(parents=True, exist_ok=True)
-        stage = LOG_NAMES[trainer.state.stage.value]
+        stage = stage_name(trainer)
         for row in self._chosen(batch):
-            write_sample(folder, stage, trainer.datamodule, batch, row, records)
+            write_sample(folder, stage, getattr(trainer, "datamodule", None), batch, row, records)
 
     def on_exception(self, trainer: L.Trainer, pl_module: L.LightningModule, exception: BaseException) -> None:
         self._listening.pop_all()
@@ -104,7 +104,7 @@ def write_sample(
                 "key_stream": site.key_stream,
             }
         )
-    np.savez(folder / f"{name}.npz", **arrays)
+    np.savez(folder / f"{name}.npz", **arrays)  # type: ignore[arg-type]
     picture = data.show(int(batch.image_id[owner]), stage)
     if picture is not None:
         picture.save(folder / f"{name}.png")

@@ -9,7 +9,7 @@ import csv
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import lightning as L
 import torch
@@ -29,7 +29,7 @@ class HeadValue(NamedTuple):
     head: int
     metric: str
     value: float
-    count: int
+    rows: int
 
 
 class AttentionProbe(L.Callback):
@@ -50,8 +50,8 @@ class AttentionProbe(L.Callback):
 
     def setup(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
         """Builds the metrics of all sites at once: every process must hold the same ones, even if it hears nothing."""
-        tape = AttentionTape(_net(pl_module), self.sites)
-        chosen = [site for site in sites_of(_net(pl_module)) if tape.hears(site)]
+        tape = AttentionTape(bare_net(pl_module), self.sites)
+        chosen = [site for site in sites_of(bare_net(pl_module)) if tape.hears(site)]
         self._metrics = {(site.name, i): probe.metrics(site) for site in chosen for i, probe in enumerate(self.probes)}
         names = [(site, name) for (site, _), metrics in self._metrics.items() for name in metrics]
         twice = sorted({name for name in names if names.count(name) > 1})
@@ -73,15 +73,15 @@ class AttentionProbe(L.Callback):
                 if metrics:
                     probe.update(metrics, record, batch)
 
-        self._listening.enter_context(AttentionTape(_net(pl_module), self.sites, listener=hear))
+        self._listening.enter_context(AttentionTape(bare_net(pl_module), self.sites, listener=hear))
 
     def _finish(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         if trainer.sanity_checking:
             return
-        stage = LOG_NAMES[trainer.state.stage.value]
+        stage = stage_name(trainer)
         values = list(self.compute())
         for (site, metric), heads in _by_metric(values).items():
-            known = [v.value for v in heads if v.count]
+            known = [v.value for v in heads if v.rows]
             mean = sum(known) / len(known) if known else float("nan")
             value = torch.tensor(mean, dtype=torch.float64)
             pl_module.log(f"{stage}/attention/{site}/{metric}", value, rank_zero_only=True)
@@ -98,7 +98,7 @@ class AttentionProbe(L.Callback):
             for name, metric in metrics.items():
                 value = metric.compute()
                 with metric.sync_context():
-                    count = metric.count.clone()
+                    count = cast(torch.Tensor, metric.count).clone()
                 for head, (v, n) in enumerate(zip(value.reshape(-1).tolist(), count.tolist(), strict=True)):
                     yield HeadValue(site, head, name, v, int(n))
 
@@ -133,9 +133,17 @@ class AttentionProbe(L.Callback):
         self._finish(trainer, pl_module)
 
 
-def _net(pl_module: L.LightningModule) -> torch.nn.Module:
-    """The bare network: neither compiled nor wrapped, which would hide its sites."""
-    return getattr(pl_module.net, "_orig_mod", pl_module.net)
+def bare_net(pl_module: L.LightningModule) -> torch.nn.Module:
+    """The network itself: a compiled one would hide its sites."""
+    net = pl_module.net
+    assert isinstance(net, torch.nn.Module)
+    return getattr(net, "_orig_mod", net)
+
+
+def stage_name(trainer: L.Trainer) -> str:
+    """`val` or `test`, as metric names begin."""
+    assert trainer.state.stage is not None
+    return LOG_NAMES[trainer.state.stage.value]
 
 
 def _by_metric(values: Sequence[HeadValue]) -> dict[tuple[str, str], list[HeadValue]]:
@@ -149,5 +157,5 @@ def write_heads(path: Path, values: Sequence[HeadValue]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(HeadValue._fields)
-        writer.writerows((v.site, v.head, v.metric, repr(v.value), v.count) for v in values)
+        writer.writerow(["site", "head", "metric", "value", "count"])
+        writer.writerows((v.site, v.head, v.metric, repr(v.value), v.rows) for v in values)

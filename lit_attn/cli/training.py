@@ -203,8 +203,8 @@ class Training(LightningCLI):
             return None
         prefix = stem(self.recipe, self.alignment, self.seed)
         folder = root / settings.run if settings.run else latest_run(root, prefix)
-        path = None if folder is None else folder / (BEST if asked == "best" else LAST)
-        if path is None or not path.exists():
+        found = None if folder is None else folder / (BEST if asked == "best" else LAST)
+        if found is None or not found.exists():
             if automatic:
                 return None
             raise UserError(
@@ -212,7 +212,7 @@ class Training(LightningCLI):
                 "Name the run with --run, or the file with --ckpt_path."
             )
         self.resumed = self.verb == "fit"
-        return path.absolute()
+        return found.absolute()
 
     def _check_against(self, path: Path) -> None:
         """No flag is ignored: a resume must repeat the run's settings, an evaluation the model's."""

@@ -58,7 +58,9 @@ class PrecompSource(MatchingSource):
         regions = np.asarray(self.features[row])
         if not np.isfinite(regions).all():
             raise UserError(f"{self.path}: row {row} holds NaN or infinity. Extract or download the file again.")
-        boxes = np.tile(np.float32([0, 0, 1, 1]), (len(regions), 1)) if self.boxes is None else self.boxes[row]
+        boxes = (
+            np.tile(np.array([0, 0, 1, 1], np.float32), (len(regions), 1)) if self.boxes is None else self.boxes[row]
+        )
         return Picture(index, regions, np.asarray(boxes))
 
     def caption(self, index: int) -> Caption:

@@ -27,6 +27,12 @@ class EmbeddingBank(Metric):
     """Collects embeddings over batches and processes; `compute` hands them out sorted by id."""
 
     full_state_update = False
+    image_id: list[Tensor]
+    regions: list[Tensor]
+    region_count: list[Tensor]
+    caption_id: list[Tensor]
+    words: list[Tensor]
+    word_count: list[Tensor]
 
     def __init__(self) -> None:
         super().__init__()
@@ -61,5 +67,5 @@ def _sorted(ids: list[Tensor], vectors: list[Tensor], counts: list[Tensor]) -> t
     """The vectors of each item, and their number, by id."""
     count = dim_zero_cat(counts)
     order = dim_zero_cat(ids).argsort()
-    pieces = dim_zero_cat(vectors).split(count.tolist())
+    pieces = torch.split(dim_zero_cat(vectors), count.tolist())
     return [pieces[i] for i in order.tolist()], count[order]

@@ -173,7 +173,8 @@ def speak(
 
 def sites_of(net: nn.Module) -> list[Site]:
     """The attention sites of a network, in the order of its modules: whatever module has a `site`."""
-    sites = [module.site for module in net.modules() if isinstance(getattr(module, "site", None), Site)]
+    found = (getattr(module, "site", None) for module in net.modules())
+    sites = [site for site in found if isinstance(site, Site)]
     names = Counter(site.name for site in sites)
     twice = [name for name, count in names.items() if count > 1]
     if twice:

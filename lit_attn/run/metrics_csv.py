@@ -112,7 +112,7 @@ class KeepMetrics(L.Callback):
     def on_save_checkpoint(self, trainer: L.Trainer, pl_module: L.LightningModule, checkpoint: dict[str, Any]) -> None:
         step = trainer.fit_loop.epoch_loop._batches_that_stepped
         pending = {}
-        if self._in_step and (step + 1) % trainer.log_every_n_steps == 0:
+        if self._in_step and (step + 1) % getattr(trainer, "log_every_n_steps", 50) == 0:
             # Lightning logs a step after the callbacks that save it have run, so that row travels in the checkpoint.
             logged = trainer.logged_metrics.items()
             pending = {name: float(value) for name, value in logged if name.startswith("train/")}

@@ -22,7 +22,7 @@ class RunRecord(L.Callback):
     def setup(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
         self.info.parameters = sum(p.numel() for p in pl_module.parameters())
         net = getattr(pl_module, "net", None)
-        if hasattr(net, "describe"):
+        if net is not None and hasattr(net, "describe"):
             self.info.equivalence = net.describe().equivalence
         self._write(trainer)
 

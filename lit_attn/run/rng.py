@@ -5,7 +5,7 @@ before the first step after a resume, when nothing else is going to draw from th
 """
 
 import random
-from typing import Any
+from typing import Any, cast
 
 import lightning as L
 import numpy as np
@@ -14,7 +14,7 @@ import torch
 
 def rng_state() -> dict[str, Any]:
     """Plain numbers and tensors, so that checkpoints load without unpickling objects."""
-    name, keys, position, has_gauss, cached = np.random.get_state()
+    name, keys, position, has_gauss, cached = cast("tuple[str, np.ndarray, int, int, float]", np.random.get_state())
     version, internal, gauss = random.getstate()
     return {
         "torch": torch.get_rng_state(),

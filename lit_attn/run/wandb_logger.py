@@ -72,7 +72,7 @@ class SafeWandbLogger(WandbLogger):
 
     @rank_zero_only
     def log_metrics(self, metrics: Any, step: int | None = None) -> None:
-        self._guard(lambda: WandbLogger.log_metrics.__wrapped__(self, metrics, step))
+        self._guard(lambda: super(SafeWandbLogger, self).log_metrics(metrics, step))
 
     @rank_zero_only
     def log_hyperparams(self, params: Any) -> None:
@@ -80,7 +80,7 @@ class SafeWandbLogger(WandbLogger):
 
     @rank_zero_only
     def finalize(self, status: str) -> None:
-        self._guard(lambda: WandbLogger.finalize.__wrapped__(self, status))
+        self._guard(lambda: super(SafeWandbLogger, self).finalize(status))
 
     @rank_zero_only
     def close(self, exit_code: int) -> None:

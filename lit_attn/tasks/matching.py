@@ -7,6 +7,7 @@ from typing import Any
 import lightning as L
 import numpy as np
 import torch
+from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor
 
 from lit_attn.errors import UserError
@@ -84,9 +85,10 @@ class Matching(L.LightningModule):
 
     def forward(self, batch: MatchingBatch) -> Tensor:
         """Similarity of every picture with every caption of the batch: b c."""
-        return self.net(batch.regions, batch.region_mask, batch.tokens, batch.token_mask, batch.owner)
+        scores: Tensor = self.net(batch.regions, batch.region_mask, batch.tokens, batch.token_mask, batch.owner)
+        return scores
 
-    def configure_optimizers(self) -> dict[str, Any]:
+    def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
         optimizer = torch.optim.Adam(self.parameters(), lr=self.lr)
         scheduler = torch.optim.lr_scheduler.StepLR(optimizer, self.lr_step, self.lr_gamma)
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "epoch"}}
@@ -95,7 +97,7 @@ class Matching(L.LightningModule):
         hardest = self.hardest and self.global_step >= self.warmup_steps
         loss = matching_hinge(self(batch), self.margin, hardest)
         self.log("train/loss", loss / len(batch.image_id), prog_bar=True)
-        self.log("train/lr", self.optimizers().param_groups[0]["lr"])
+        self.log("train/lr", self.trainer.optimizers[0].param_groups[0]["lr"])
         return loss
 
     def validation_step(self, batch: MatchingBatch, batch_idx: int) -> None:
@@ -124,7 +126,7 @@ class Matching(L.LightningModule):
     def _open_bank(self) -> None:
         """An empty batch, so that a process without any sample still knows the shapes when all of them gather."""
         none = torch.zeros(0, dtype=torch.long, device=self.device)
-        vectors = torch.zeros(0, 1, self.hparams["dim"], device=self.device, dtype=self.dtype)
+        vectors = torch.zeros(0, 1, self.hparams["dim"], device=self.device, dtype=next(self.parameters()).dtype)
         self.bank.update(none, vectors, vectors[..., 0].bool(), none, vectors, vectors[..., 0].bool())
 
     def on_validation_epoch_end(self) -> None:

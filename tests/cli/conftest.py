@@ -26,7 +26,13 @@ def lit_attn(tmp_path):
 
     def run(*words: str, **more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*COMMAND, *words], cwd=tmp_path, env=environment(**more), capture_output=True, text=True, check=False, timeout=500
+            [*COMMAND, *words],
+            cwd=tmp_path,
+            env=environment(**more),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=500,
         )
 
     return run

@@ -7,6 +7,7 @@ import time
 
 import pytest
 import torch
+
 from tests.cli.conftest import COMMAND, SMALL, environment
 
 pytestmark = pytest.mark.slow
@@ -60,7 +61,8 @@ def compare(whole, cut) -> None:
     assert names == sorted(path.name for path in (cut / "attention").iterdir())
     for name in names:
         assert (whole / "attention" / name).read_text() == (cut / "attention" / name).read_text()
-    assert same(torch.load(whole / "best.ckpt", weights_only=True)["state_dict"], torch.load(cut / "best.ckpt", weights_only=True)["state_dict"])  # fmt: skip
+    best = [torch.load(folder / "best.ckpt", weights_only=True)["state_dict"] for folder in (whole, cut)]
+    assert same(*best)
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +76,13 @@ def whole(tmp_path_factory):
 def start(folder, *words, code=None) -> subprocess.Popen[str]:
     command = COMMAND if code is None else [COMMAND[0], "-c", code]
     return subprocess.Popen(
-        [*command, *FIT, "--run", "cut", *words], cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )  # fmt: skip
+        [*command, *FIT, "--run", "cut", *words],
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
 
 
 def resume(folder) -> None:
@@ -129,7 +136,16 @@ def test_sigterm_saves_and_leaves_with_143(whole, tmp_path):
 
 
 def test_resume_refuses_other_settings_and_writes_nothing(whole, tmp_path):
-    command = [*COMMAND, *FIT, "--model.lr", "0.5", "--model.alignment", "general_key", "--ckpt_path", str(whole / "last.ckpt")]
+    command = [
+        *COMMAND,
+        *FIT,
+        "--model.lr",
+        "0.5",
+        "--model.alignment",
+        "general_key",
+        "--ckpt_path",
+        str(whole / "last.ckpt"),
+    ]
     before = {path: path.stat().st_mtime_ns for path in whole.rglob("*")}
     done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
     assert done.returncode == 2
@@ -146,7 +162,9 @@ def test_more_epochs_may_be_asked_for(whole, tmp_path):
 
     shutil.copytree(whole, tmp_path / "copy")
     words[words.index("--ckpt_path") + 1] = str(tmp_path / "copy" / "last.ckpt")
-    done = subprocess.run([*COMMAND, *words], cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*COMMAND, *words], cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert state(tmp_path / "copy")["epoch"] == 2
     assert state(tmp_path / "copy")["global_step"] == 30

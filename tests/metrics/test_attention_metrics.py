@@ -51,7 +51,7 @@ SLOW = {
     NormalizedEntropy: lambda w, h, real, keys, gold: entropy(w[h]) / math.log(keys.sum()) if real and keys.sum() > 1 else None,
     EffectiveKeys: lambda w, h, real, keys, gold: math.exp(entropy(w[h])) if real else None,
     LargestWeight: lambda w, h, real, keys, gold: w[h].max().item() if real else None,
-    PaddingMass: lambda w, h, real, keys, gold: sum(x for x, k in zip(w[h].tolist(), keys, strict=True) if not k) if real else None,
+    PaddingMass: lambda w, h, real, keys, gold: sum(w[h][~keys].tolist()) if real else None,
     HeadDiversity: lambda w, h, real, keys, gold: divergence(w, h) if real else None,
     GroundingMass: lambda w, h, real, keys, gold: w[h][gold].sum().item() if gold.any() else None,
     PointingAccuracy: lambda w, h, real, keys, gold: float(gold[w[h].argmax()]) if gold.any() else None,

@@ -38,7 +38,7 @@ def grid(scene: Scene, *, side: int = 14, dim: int = 64) -> Floats:
 def visible_shares(scene: Scene, side: int) -> Floats:
     """How much of each cell each thing takes, what nearer things cover left out: things, y, x."""
     boxes = np.array([thing.box for thing in scene.things], dtype=np.float32)
-    edges = np.arange(side + 1, dtype=np.float32) / side
+    edges = np.arange(side + 1, dtype=np.float32) / np.float32(side)
     across = _shared(boxes[:, 0], boxes[:, 2], edges) * side
     down = _shared(boxes[:, 1], boxes[:, 3], edges) * side
     shares = down[:, :, None] * across[:, None, :]
@@ -60,7 +60,7 @@ def _shared(start: Floats, end: Floats, edges: Floats) -> Floats:
 
 @cache
 def _cell_codes(side: int, dim: int) -> Floats:
-    edges = np.arange(side + 1, dtype=np.float32) / side
+    edges = np.arange(side + 1, dtype=np.float32) / np.float32(side)
     y, x = np.meshgrid(np.arange(side), np.arange(side), indexing="ij")
     boxes = np.stack([edges[x], edges[y], edges[x + 1], edges[y + 1]], axis=-1).reshape(-1, 4)
     return encode_boxes(boxes, dim)

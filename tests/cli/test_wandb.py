@@ -1,0 +1,108 @@
+"""Does W&B get what it should, offline, twice under one id, and does a broken W&B harm nobody?"""
+
+import json
+
+import pytest
+import torch
+
+from tests.cli.conftest import SMALL, rows
+
+pytestmark = pytest.mark.slow
+
+
+def history(folder):
+    """Everything an offline run logged, read back from its files: scalars by row, media keys, configuration."""
+    from wandb.proto import wandb_internal_pb2
+    from wandb.sdk.internal.datastore import DataStore
+
+    logged, config, ids = [], {}, set()
+    for file in sorted(folder.glob("wandb/offline-run-*/run-*.wandb")):
+        store = DataStore()
+        store.open_for_scan(str(file))
+        while (data := store.scan_data()) is not None:
+            record = wandb_internal_pb2.Record()
+            record.ParseFromString(data)
+            kind = record.WhichOneof("record_type")
+            if kind == "history":
+                logged.append(
+                    {(i.key or "/".join(i.nested_key)): json.loads(i.value_json) for i in record.history.item}
+                )
+            elif kind == "run":
+                ids.add(record.run.run_id)
+                config |= {u.key: json.loads(u.value_json) for u in record.run.config.update}
+    return logged, config, ids
+
+
+def test_offline_run_holds_scalars_heat_map_table_and_configuration(lit_attn, tmp_path):
+    fit = ["fit", "tiny/scan", *SMALL, "--wandb", "--run", "w", "--model.alignment", "general_key"]
+    done = lit_attn(*fit, "--trainer.max_epochs", "1")
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path / "checkpoints" / "w"
+    logged, config, ids = history(folder)
+    assert config["alignment"] == "general_key"
+    found = [row for row in rows(folder / "metrics.csv") if row["val/rsum"]]
+    for name in ("val/rsum", "val/attention/match/entropy", "val/attention/match/grounding_mass"):
+        values = [row[name] for row in logged if name in row]
+        assert values == [pytest.approx(float(row[name])) for row in found], name
+    losses = {row["trainer/global_step"]: row["train/loss"] for row in logged if "train/loss" in row}
+    wanted = {int(r["step"]): float(r["train/loss"]) for r in rows(folder / "metrics.csv") if r["train/loss"]}
+    assert losses == pytest.approx(wanted)
+    types = {
+        key: value["_type"]
+        for row in logged
+        for key, value in row.items()
+        if isinstance(value, dict) and "_type" in value
+    }
+    assert types["val/attention/heads"] == "table-file"
+    assert types["val/attention/map"] == "image-file"
+
+    done = lit_attn(*fit, "--resume", "auto")
+    assert done.returncode == 0, done.stderr
+    _, _, later = history(folder)
+    assert later == ids
+    assert len(ids) == 1
+    assert torch.load(folder / "last.ckpt", weights_only=True)["wandb_id"] in ids
+
+
+BROKEN = """
+import wandb
+def init(*args, **kwargs):
+    raise RuntimeError("the service is on fire")
+wandb.init = init
+from lit_attn.cli.main import entry
+entry()
+"""
+
+
+def test_training_goes_on_when_wandb_is_broken(lit_attn, tmp_path):
+    import subprocess
+    import sys
+
+    from tests.cli.conftest import environment
+
+    words = ["fit", "tiny/scan", *SMALL, "--wandb", "--run", "w", "--trainer.max_epochs", "1"]
+    done = subprocess.run(
+        [sys.executable, "-c", BROKEN, *words],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "W&B failed (the service is on fire)" in done.stderr
+    assert any(row["val/rsum"] for row in rows(tmp_path / "checkpoints" / "w" / "metrics.csv"))
+
+
+def test_an_unreachable_service_means_offline(lit_attn, tmp_path):
+    words = ["fit", "tiny/scan", *SMALL, "--wandb", "--run", "w", "--trainer.max_epochs", "1"]
+    more = {
+        "WANDB_MODE": "",
+        "WANDB_API_KEY": "0" * 40,
+        "WANDB_BASE_URL": "http://127.0.0.1:9",
+        "WANDB_INIT_TIMEOUT": "5",
+    }
+    done = lit_attn(*words, **more)
+    assert done.returncode == 0, done.stderr
+    logged, _, _ = history(tmp_path / "checkpoints" / "w")
+    assert any("val/rsum" in row for row in logged), done.stderr
