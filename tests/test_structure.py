@@ -28,6 +28,7 @@ MAY_IMPORT = {
     "cli": None,
     "_torchvision": set(),
     "__init__": {"_torchvision"},
+    "__main__": {"cli"},
 }
 """What a folder or top-level file may import of ours, besides itself. None: everything."""
 

@@ -170,7 +170,8 @@ class Training(LightningCLI):
         settings = self.settings
         self.alignment = settings.get("model.init_args.alignment")
         self.seed = settings.get("seed_everything")
-        settings["seed_everything"] = self.seed
+        if "verbose" in settings:  # our own table of scores comes at the end
+            settings["verbose"] = False
         root = Path(settings.root)
         checkpoint = self._wanted_checkpoint(root)
         settings["ckpt_path"] = None if checkpoint is None else str(checkpoint)

@@ -112,6 +112,8 @@ class ResumableData(L.LightningDataModule):
 
     def __init__(self) -> None:
         super().__init__()
+        # A small evaluation set may leave a process without any sample; metrics know how to gather that.
+        self.allow_zero_length_dataloader_with_multiple_devices = True
         self._train_loader: TrainLoader | None = None
         self._place: dict[str, int] | None = None
 

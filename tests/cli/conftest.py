@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-COMMAND = [sys.executable, "-c", "from lit_attn.cli.main import entry; entry()"]
+COMMAND = [sys.executable, "-m", "lit_attn"]
 SMALL = ["--data.train_scenes", "20", "--data.batch_size", "10", "--data.oracle", "false"]
 """tiny/scan with 10 steps an epoch."""
 

@@ -15,6 +15,8 @@ from lit_attn.data.vocab import Vocabulary
 from lit_attn.ops.retrieval import retrieval_scores
 
 CAPTIONS_PER_SCENE = 5
+RARITY = 1e-3
+"""Small against one fact of any caption: decides between equally true captions only."""
 VOCABULARY_SCENES = 2000
 """Training scenes whose captions are read to collect the words."""
 
@@ -69,14 +71,16 @@ def scenes_vocabulary(seed: int) -> Vocabulary:
 def oracle_scores(seed: int, split: str, size: int) -> dict[str, float]:
     """Retrieval scores of somebody who understands every caption and sees every scene perfectly.
 
-    It scores a pair by the share of the caption's facts that hold in the scene. Captions that are true of several
-    scenes keep even the oracle from being perfect: these scores are the ceiling of every model.
+    It scores a pair by the share of the caption's facts that hold in the scene and, among equals, prefers captions that
+    are true of fewer scenes of the set. Captions that are true of several scenes keep even the oracle from being
+    perfect, so its scores are the ceiling that models are measured against.
     """
     scenes = [make_scene(seed, split, index) for index in range(size)]
     facts = [SceneFacts(scene) for scene in scenes]
     meanings = [sentence.meaning for scene in scenes for sentence in captions(scene, CAPTIONS_PER_SCENE)]
-    similarity = np.array([[satisfied(meaning, fact) for meaning in meanings] for fact in facts])
-    return retrieval_scores(similarity, CAPTIONS_PER_SCENE)
+    shares = np.array([[satisfied(meaning, fact) for meaning in meanings] for fact in facts])
+    true_of = (shares == 1).sum(0)
+    return retrieval_scores(shares - RARITY * true_of / size, CAPTIONS_PER_SCENE)
 
 
 class ScenesMatching(MatchingData):
