@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 import torch
 
+import lit_attn  # noqa: F401 - before lightning, so that torchvision imports beside any torch
+
 SHARED = Path(os.environ.get("LIT_ATTN_SHARED", Path(__file__).parents[2] / "shared"))
 
 

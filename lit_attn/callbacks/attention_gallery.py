@@ -56,7 +56,7 @@ class AttentionGallery(L.Callback):
             write_sample(folder, stage, getattr(trainer, "datamodule", None), batch, row, records)
 
     def on_exception(self, trainer: L.Trainer, pl_module: L.LightningModule, exception: BaseException) -> None:
-        self._listening.pop_all()
+        self._listening.__exit__(type(exception), exception, None)
 
     def on_validation_batch_start(
         self, trainer: L.Trainer, pl_module: L.LightningModule, batch: Any, *rest: Any

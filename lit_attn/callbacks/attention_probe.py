@@ -103,7 +103,7 @@ class AttentionProbe(L.Callback):
                     yield HeadValue(site, head, name, v, int(n))
 
     def on_exception(self, trainer: L.Trainer, pl_module: L.LightningModule, exception: BaseException) -> None:
-        self._listening.pop_all()
+        self._listening.__exit__(type(exception), exception, None)
 
     # Lightning names each hook once per stage.
     def on_validation_epoch_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:

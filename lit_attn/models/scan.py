@@ -71,18 +71,20 @@ class StackedCrossAttention(nn.Module):
         else:
             query, query_mask, key, key_mask = regions, region_mask, words, word_mask
         exists = query_mask.unsqueeze(-1) & key_mask.unsqueeze(-2)
-        weights = self._weights(self.alignment(query, key), exists, query_mask.sum(-1), query_axis=-2)
-        context = weights @ key
+        scores = self.alignment(query, key)
+        # The recorded tensor is the one that is used, with its axis of heads: gradients reach nothing made after use.
+        weights = self._weights(scores, exists, query_mask.sum(-1), query_axis=-2).unsqueeze(1)
+        context = weights @ key.unsqueeze(1)
         if is_heard(self.site):
             speak(
                 self.site,
-                weights=weights.unsqueeze(1),
+                weights=weights,
                 query_mask=query_mask,
                 key_mask=key_mask.unsqueeze(1),
                 value=key.unsqueeze(1),
-                context=context.unsqueeze(1),
+                context=context,
             )
-        return scan.pool(scan.relevance(query, context), query_mask, self.pooling, self.sharpness)
+        return scan.pool(scan.relevance(query, context.squeeze(1)), query_mask, self.pooling, self.sharpness)
 
     def forward(
         self,

@@ -148,6 +148,8 @@ class AttentionTape:
             raise UserError("This tape keeps no gradients. Open it with AttentionTape(net, gradients=True).")
         maps = [record.weights for record in self.records]
         grads = torch.autograd.grad(target, maps, retain_graph=True, allow_unused=True)
+        if all(gradient is None for gradient in grads):
+            raise RuntimeError("The target depends on none of the recorded weights. Was it computed inside this tape?")
         return [torch.zeros_like(m) if g is None else g for m, g in zip(maps, grads, strict=True)]
 
 

@@ -316,3 +316,23 @@ def test_tape_hears_own_pairs_and_reproduces_the_context():
 def test_layout_bug_is_refused_where_the_study_had_none():
     with pytest.raises(UserError, match="paper_layout_bug exists for direction=text_to_image only"):
         matcher(direction="image_to_text", paper_layout_bug=True)
+
+
+@pytest.mark.parametrize("direction", ["text_to_image", "image_to_text"])
+def test_gradients_of_a_similarity_with_respect_to_attention(direction):
+    """The similarity is a cosine of the query with weights @ key: its derivative can be written down."""
+    images, words, lengths, region_mask = random_inputs(pictures=7)
+    module = matcher(17, "general_key", direction, pooling="sum")
+    mask = words_mask(lengths, 11)
+    with AttentionTape(module, gradients=True) as tape:
+        (gradient,) = tape.gradients_of(module.aligned(words, mask, images, region_mask)[3])
+    (record,) = tape.records
+    query, key = (words, images) if direction == "text_to_image" else (images, words)
+    for q in range(query.shape[1]):
+        context, unit = record.context[3, 0, q].detach(), query[3, q]
+        if not record.query_mask[3, q]:
+            assert gradient[3, 0, q].eq(0).all()
+            continue
+        by_context = unit / context.norm() - (unit @ context) * context / context.norm() ** 3
+        torch.testing.assert_close(gradient[3, 0, q], key[3] @ by_context / unit.norm(), rtol=0, atol=1e-9)
+    assert gradient[:3].eq(0).all()

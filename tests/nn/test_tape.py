@@ -115,9 +115,13 @@ def test_gradients_are_zero_where_the_target_does_not_look():
     net = Net().double().eval()
     words, regions, mask = inputs()
     with AttentionTape(net, gradients=True) as tape:
+        early = net.layers[0](words, regions, key_mask=mask).sum()
         net(words, regions, mask)
-        gradients = tape.gradients_of(words.requires_grad_().sum())
-    assert all(gradient.eq(0).all() for gradient in gradients)
+        gradients = tape.gradients_of(early)
+        assert gradients[0].abs().max() > 0
+        assert all(gradient.eq(0).all() for gradient in gradients[1:])
+        with pytest.raises(RuntimeError, match="depends on none of the recorded weights"):
+            tape.gradients_of(words.requires_grad_().sum())
 
 
 def test_gradients_work_from_inside_inference_mode():
