@@ -5,7 +5,7 @@ Axes, in every shape of the package: `b` batch, `c` captions, `h` head, `q` quer
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 import torch
@@ -80,6 +80,11 @@ class TensorBatch:
     def pin_memory(self: Batch) -> Batch:
         return self.map(torch.Tensor.pin_memory)
 
+    def emptied(self: Batch) -> Batch:
+        """The same without any sample: what a process gets when there are fewer samples than processes."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        return type(self)(**{name: None if value is None else value[:0] for name, value in values.items()})
+
     def map(self: Batch, function: Callable[[Tensor], Tensor]) -> Batch:
         """A copy with `function` applied to every tensor; everything else is kept."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
@@ -106,4 +111,8 @@ class MatchingBatch(TensorBatch):
     """One per caption. Position i of an annotation is position i + 1 of `tokens`, which opens with START."""
     region_object: Int[Tensor, "b r"] | None = None
     """Which object of the picture a region shows, -1 for none: known on Scenes only."""
-    region_labels: tuple[tuple[str, ...], ...] = field(default=())
+    region_labels: tuple[tuple[str, ...], ...] = ()
+
+    def __len__(self) -> int:
+        """The number of captions."""
+        return len(self.caption_id)

@@ -67,6 +67,9 @@ class AttentionProbe(L.Callback):
             metric.reset()
 
     def _listen(self, pl_module: L.LightningModule, batch: Any) -> None:
+        if not len(batch):
+            return
+
         def hear(record: AttentionRecord) -> None:
             for i, probe in enumerate(self.probes):
                 metrics = self._metrics[record.site.name, i]

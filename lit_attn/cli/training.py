@@ -88,15 +88,23 @@ def _expand(argv: list[str]) -> tuple[list[str], str | None]:
 
 def _shorten(error: ArgumentError) -> str:
     """One line of jsonargparse's complaint, with a suggestion for a misspelt key."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    text = re.sub(r"^Parser key \"?[^\"]*\"?:\s*$", "", lines[0]) or " ".join(lines[:2])
-    wrong = re.search(r"[Kk]ey [\"']([\w.]+)[\"'] is not expected|[Uu]nrecognized arguments: --([\w.]+)", str(error))
-    hint = ""
-    if wrong:
-        name = (wrong[1] or wrong[2]).rsplit(".", 1)[-1]
-        hint = did_you_mean(name, _known_keys())
-        text = next((line for line in lines if wrong[0] in line), text)
+    text = _reason(str(error))
+    wrong = re.search(r"(?:Key|key|Option) [\"']([\w.]+)[\"'] is not|[Uu]nrecognized arguments: --([\w.]+)", str(error))
+    hint = did_you_mean((wrong[1] or wrong[2]).rsplit(".", 1)[-1], _known_keys()) if wrong else ""
     return f"{text}{hint} See every key with --print_config or `lit-attn fit --help`."
+
+
+def _reason(message: str) -> str:
+    """jsonargparse lists what fits none of the permitted types; the first item under `Errors:` says why."""
+    key = re.search(r"Parser key \"([\w.]+)\"", message)
+    _, found, listed = message.partition("Errors:")
+    if not found:
+        return " ".join(line.strip() for line in message.splitlines()[:2])
+    lines = [line.strip() for line in listed.splitlines()]
+    first = next((i for i, line in enumerate(lines) if line.startswith("- ")), 0)
+    last = next((i for i in range(first + 1, len(lines)) if lines[i].startswith(("- ", "Given value"))), len(lines))
+    reason = " ".join(line.removeprefix("- ") for line in lines[first:last] if line)
+    return f"{key[1]}: {reason}" if key else reason
 
 
 def _known_keys() -> list[str]:
@@ -239,7 +247,7 @@ class Training(LightningCLI):
         except (TypeError, ValueError) as error:
             if isinstance(error, UserError):
                 raise
-            raise UserError(f"The settings do not fit together: {error}") from error
+            raise UserError(_reason(str(error))) from error
 
     def instantiate_trainer(self, **kwargs: Any) -> L.Trainer:
         settings = self.settings
@@ -315,6 +323,8 @@ class Training(LightningCLI):
         log.info("run: %s", self.folder)
         if self.wandb is not None:
             self.wandb.start()
+            if self.wandb.broken:
+                self.trainer.loggers = [logger for logger in self.trainer.loggers if logger is not self.wandb]
         try:
             super()._run_subcommand(subcommand)
             if self.trainer.is_global_zero and self.trainer.callback_metrics:

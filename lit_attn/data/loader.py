@@ -51,16 +51,18 @@ class Loading:
 
 
 class EvalLoader:
-    """Every sample once, in order."""
+    """Every sample once, in order. A process without any gets one empty batch: Lightning would leave it behind else."""
 
     def __init__(self, loading: Loading) -> None:
         self.loading = loading
         self.batches = loading.split(range(loading.size))
 
     def __len__(self) -> int:
-        return len(self.batches)
+        return max(1, len(self.batches))
 
     def __iter__(self) -> Iterator[Any]:
+        if not self.batches:
+            return iter([self.loading.collate([self.loading.dataset[0]]).emptied()])
         return iter(self.loading.fetch(self.batches))
 
 
@@ -112,8 +114,6 @@ class ResumableData(L.LightningDataModule):
 
     def __init__(self) -> None:
         super().__init__()
-        # A small evaluation set may leave a process without any sample; metrics know how to gather that.
-        self.allow_zero_length_dataloader_with_multiple_devices = True
         self._train_loader: TrainLoader | None = None
         self._place: dict[str, int] | None = None
 

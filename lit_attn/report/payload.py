@@ -37,7 +37,8 @@ def quantise(weights: Weights) -> Quantised:
 
 def dequantise(quantised: Quantised) -> Weights:
     """What the page computes from the bytes."""
-    return quantised.codes.astype(np.float32) * (quantised.scales[..., None] / np.float32(STEPS))
+    exact = quantised.codes * quantised.scales[..., None].astype(np.float64) / STEPS
+    return exact.astype(np.float32)
 
 
 def encode(content: bytes) -> str:

@@ -42,6 +42,8 @@ class RunRecord(L.Callback):
         terminated = isinstance(exception, SystemExit) and exception.code == TERMINATED
         interrupted = isinstance(exception, KeyboardInterrupt)
         self.info.status = "terminated" if terminated or interrupted else "failed"
+        self.info.finished = now()
+        self._write(trainer)
 
     def _write(self, trainer: L.Trainer) -> None:
         if trainer.is_global_zero:

@@ -82,6 +82,11 @@ class SafeWandbLogger(WandbLogger):
     def finalize(self, status: str) -> None:
         self._guard(lambda: super(SafeWandbLogger, self).finalize(status))
 
+    @property
+    def broken(self) -> bool:
+        """Whether W&B has failed for good."""
+        return self._broken
+
     @rank_zero_only
     def close(self, exit_code: int) -> None:
         self._guard(lambda: self.experiment.finish(exit_code=exit_code))

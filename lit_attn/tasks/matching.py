@@ -111,6 +111,8 @@ class Matching(L.LightningModule):
         self._named += zip(batch.caption_id.tolist(), batch.sample_id, strict=True)
 
     def _remember(self, batch: MatchingBatch) -> None:
+        if not len(batch):
+            return
         pictures, words = self.net.embed(batch.regions, batch.region_mask, batch.tokens, batch.token_mask, batch.owner)
         self.bank.update(batch.image_id, pictures, batch.region_mask, batch.caption_id, words, batch.token_mask)
 

@@ -85,7 +85,7 @@ def test_every_verb_and_a_second_run_of_the_same_name(lit_attn, trained, tmp_pat
     [
         (["--model.alignment", "genral_query"], "Unknown alignment 'genral_query'. Did you mean 'general_query'?"),
         (["--model.alignmnt", "dot"], "Did you mean 'alignment'?"),
-        (["--model.lr", "quick"], "model.lr"),
+        (["--model.lr", "quick"], "lr"),
         (["--config", "scan_scene"], "Did you mean 'scan_scenes'?"),
         (["--ckpt_path", "nowhere.ckpt"], "There is no checkpoint"),
         (["--ckpt_path", "last", "--run", "none"], "There is no last checkpoint of none"),
@@ -96,7 +96,6 @@ def test_every_verb_and_a_second_run_of_the_same_name(lit_attn, trained, tmp_pat
         (["--run", "../away"], "cannot be a folder name"),
         (["--data.batch_size", "1000"], "Lower the batch size"),
         (["--from_weights", "text.safetensors"], "is not a complete safetensors file"),
-        (["--monitor", "val/rsumm"], "Did you mean 'val/rsum'?"),
         (["--model.direction", "image_to_text", "--model.paper_layout_bug", "true"], "paper_layout_bug exists for"),
     ],
 )
@@ -114,6 +113,13 @@ def test_mistakes_are_short_and_leave_nothing(lit_attn, trained, tmp_path, words
     assert len(done.stderr.strip().splitlines()) <= 6, done.stderr
     assert not (tmp_path / "owned").exists()
     assert not list(tmp_path.rglob("last.ckpt"))
+
+
+@pytest.mark.slow
+def test_a_monitor_that_nobody_logs_is_named(lit_attn):
+    done = lit_attn("fit", "tiny/scan", *SMALL, "--monitor", "val/rsumm")
+    assert done.returncode == 2
+    assert "monitor 'val/rsumm' was not logged. Did you mean 'val/rsum'?" in done.stderr
 
 
 class Evil:
