@@ -16,8 +16,13 @@ class Numbers:
         return index
 
 
+class Batch(list):
+    def emptied(self) -> "Batch":
+        return Batch()
+
+
 def loading(size: int = 23, batch: int = 3, **options) -> Loading:
-    return Loading(Numbers(size), batch, list, **options)
+    return Loading(Numbers(size), batch, Batch, **options)
 
 
 @pytest.mark.parametrize("world_size", [1, 2, 3, 29])
