@@ -63,14 +63,16 @@ def test_offline_run_holds_scalars_heat_map_table_and_configuration(lit_attn, tm
     losses = {row["trainer/global_step"]: row["train/loss"] for row in logged if "train/loss" in row}
     wanted = {int(r["step"]): float(r["train/loss"]) for r in rows(folder / "metrics.csv") if r["train/loss"]}
     assert losses == pytest.approx(wanted)
-    types = {
-        key: value["_type"]
-        for row in logged
-        for key, value in row.items()
-        if isinstance(value, dict) and "_type" in value
-    }
-    assert types["val/attention/heads"] == "table-file"
-    assert types["val/attention/map"] == "image-file"
+    everything = {key: value for row in logged for key, value in row.items()}
+    assert everything["val/attention/heads/_type"] == "table-file"
+    assert everything["val/attention/heads/nrows"] == 8
+    assert everything["val/attention/map/_type"] == "image-file"
+    (offline,) = folder.glob("wandb/offline-run-*")
+    table = json.loads((offline / "files" / everything["val/attention/heads/path"]).read_text())
+    (heads,) = (folder / "attention").glob("*.csv")
+    values = {row["metric"]: float(row["value"]) for row in rows(heads)}
+    assert {row[2]: row[3] for row in table["data"]} == pytest.approx(values)
+    assert (offline / "files" / everything["val/attention/map/path"]).stat().st_size > 1000
 
     done = lit_attn(*fit, "--resume", "auto")
     assert done.returncode == 0, done.stderr
