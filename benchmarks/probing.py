@@ -4,7 +4,6 @@ import statistics
 import tempfile
 import time
 
-import lit_attn  # noqa: F401 - before lightning
 import lightning as L
 import torch
 

@@ -28,14 +28,17 @@ def word_region_links(batch: MatchingBatch) -> Bool[Tensor, "c t r"]:
             "Grounding needs to know what regions show, and this data set does not say. "
             "Leave the grounding probe out, or use Scenes."
         )
-    shown = batch.region_object[batch.owner]  # c r
-    links = torch.zeros(*batch.tokens.shape, shown.shape[1], dtype=torch.bool, device=shown.device)
+    shown, owner = batch.region_object.tolist(), batch.owner.tolist()
+    right: list[tuple[int, int, int]] = []
     for c, annotation in enumerate(batch.annotations):
         for phrase in () if annotation is None else annotation.phrases:
-            if phrase.objects:
-                start, end = phrase.span
-                named = torch.tensor(phrase.objects, device=shown.device)
-                links[c, start + FIRST_WORD : end + FIRST_WORD] |= torch.isin(shown[c], named)
+            regions = [r for r, thing in enumerate(shown[owner[c]]) if thing in phrase.objects]
+            start, end = phrase.span
+            right += [(c, word + FIRST_WORD, region) for word in range(start, end) for region in regions]
+    device = batch.tokens.device
+    links = torch.zeros(*batch.tokens.shape, batch.region_object.shape[1], dtype=torch.bool, device=device)
+    if right:
+        links[tuple(torch.tensor(right, device=device).T)] = True
     return links
 
 
