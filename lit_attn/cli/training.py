@@ -42,6 +42,8 @@ FOLDER_VARIABLE = "LIT_ATTN_RUN_FOLDER"
 def run(verb: str, argv: list[str]) -> int:
     """Run one training verb and return its exit code."""
     _quiet()
+    if os.getcwd() not in sys.path:  # a user's own alignment, probe or data module often lies beside the command
+        sys.path.append(os.getcwd())
     arguments, recipe = _expand(argv)
     try:
         Training.recipe = recipe

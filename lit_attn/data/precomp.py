@@ -113,7 +113,7 @@ class PrecompMatching(MatchingData):
 
     Args:
         root: The folder with `train_caps.txt`, `train_ims.npy` and so on.
-        vocab: A vocabulary JSON; without one it is built from train and dev and written into `root` if that is possible.
+        vocab: A vocabulary JSON as distributed; without one it is built from the captions of train and dev.
         min_count: Rarer words become unknown (when the vocabulary is built).
         test_split: `test`, or `testall` for the 5,000 pictures of COCO.
         max_train_images: Train on the first so many pictures only.

@@ -204,6 +204,23 @@ def test_every_alignment_trains_by_one_flag(lit_attn, tmp_path, alignment):
     assert float(found[0]["val/attention/match/padding_mass"]) == 0
 
 
+@pytest.mark.slow
+def test_a_users_own_alignment_is_named_by_its_import_path(lit_attn, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from lit_attn.nn.alignment import Alignment\n\n"
+        "class Halved(Alignment):\n    def transform(self, query, key):\n        return query, key, 0.5\n"
+    )
+    done = lit_attn("fit", "tiny/scan", *ONE_EPOCH, "--model.alignment", "mine.Halved", "--run", "r")
+    assert done.returncode == 0, done.stderr
+    run = tmp_path / "checkpoints" / "r"
+    assert json.loads((run / "run.json").read_text())["equivalence"] == "mine.Halved"
+    done = lit_attn(
+        "fit", "tiny/scan", *ONE_EPOCH, "--model.alignment", "mine.Halved", "--run", "r", "--ckpt_path", "last"
+    )
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "checkpoints" / "r-2").exists(), "a resume goes on in its own folder"
+
+
 def test_recipes_are_listed_shown_and_copied(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["recipes", "ls"]) == 0
