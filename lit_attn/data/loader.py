@@ -6,8 +6,8 @@ number of workers. `EvalLoader` goes through a data set once, in order, and has 
 training shards have equal length (a few samples of an epoch are left out, others each time), evaluation shards together
 hold every sample exactly once.
 
-torchdata's StatefulDataLoader does a similar service, but it fast-forwards before Lightning tells samplers the epoch,
-which changes the order after a resume in a later epoch.
+torchdata's StatefulDataLoader does a similar service, but Lightning starts a restored loader before it tells samplers
+the epoch; this one knows its epoch itself.
 """
 
 from collections.abc import Callable, Iterator, Sequence
