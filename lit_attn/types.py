@@ -92,7 +92,7 @@ class TensorBatch:
 
 
 @dataclass(frozen=True)
-class MatchingBatch(TensorBatch):
+class CaptionBatch(TensorBatch):
     """Pictures as regions, and captions that each belong to one of them."""
 
     image_id: Int[Tensor, " b"]
@@ -112,6 +112,10 @@ class MatchingBatch(TensorBatch):
     region_object: Int[Tensor, "b r"] | None = None
     """Which object of the picture a region shows, -1 for none: known on Scenes only."""
     region_labels: tuple[tuple[str, ...], ...] = ()
+    picture_name: tuple[str, ...] = ()
+    """One name per picture, such as its file's."""
+    references: tuple[tuple[str, ...], ...] = ()
+    """Per picture, all its captions whole: tokens joined by blanks."""
 
     def __len__(self) -> int:
         """The number of captions."""

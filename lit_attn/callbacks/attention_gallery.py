@@ -15,7 +15,7 @@ import numpy as np
 
 from lit_attn.callbacks.attention_probe import bare_net, stage_name
 from lit_attn.nn.tape import AttentionRecord, AttentionTape
-from lit_attn.types import MatchingBatch
+from lit_attn.types import CaptionBatch
 
 
 class AttentionGallery(L.Callback):
@@ -39,7 +39,7 @@ class AttentionGallery(L.Callback):
 
     def _chosen(self, batch: Any) -> list[int]:
         """Rows of this batch to keep: the first caption of each early picture."""
-        if not isinstance(batch, MatchingBatch):
+        if not isinstance(batch, CaptionBatch):
             return []
         first = {owner: row for row, owner in reversed(list(enumerate(batch.owner.tolist())))}
         return [row for owner, row in sorted(first.items()) if int(batch.image_id[owner]) < self.samples]
@@ -78,7 +78,7 @@ class AttentionGallery(L.Callback):
 
 
 def write_sample(
-    folder: Path, stage: str, data: Any, batch: MatchingBatch, row: int, records: list[AttentionRecord]
+    folder: Path, stage: str, data: Any, batch: CaptionBatch, row: int, records: list[AttentionRecord]
 ) -> None:
     """One caption with its picture."""
     owner = int(batch.owner[row])
@@ -122,7 +122,7 @@ def write_sample(
     (folder / f"{name}.json").write_text(json.dumps(sample, ensure_ascii=False), encoding="utf-8")
 
 
-def _gold(batch: MatchingBatch, row: int, owner: int) -> list[dict[str, list[int]]]:
+def _gold(batch: CaptionBatch, row: int, owner: int) -> list[dict[str, list[int]]]:
     """Which words name which regions, for each phrase that names something detected."""
     annotation = batch.annotations[row] if batch.annotations else None
     if annotation is None or batch.region_object is None:

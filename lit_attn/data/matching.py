@@ -1,39 +1,14 @@
 """How do pictures and their captions become batches? Shared by every data set that SCAN can train on."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
 
-import numpy as np
-import torch
 from PIL import Image
 from torch.utils.data import Dataset
 
 from lit_attn.data.loader import EvalLoader, Loading, ResumableData, TrainLoader
+from lit_attn.data.pictures import Caption, Picture, collate
 from lit_attn.data.vocab import Vocabulary
 from lit_attn.errors import UserError
-from lit_attn.types import Annotation, MatchingBatch
-
-
-@dataclass(frozen=True)
-class Picture:
-    """Detected regions of one picture."""
-
-    image_id: int
-    regions: np.ndarray
-    boxes: np.ndarray
-    region_object: np.ndarray | None = None
-    labels: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Caption:
-    """One caption of one picture."""
-
-    caption_id: int
-    sample_id: str
-    ids: tuple[int, ...]
-    annotation: Annotation | None = None
 
 
 class MatchingSource(ABC):
@@ -76,43 +51,6 @@ class PictureDataset(Dataset[tuple[Picture, list[Caption]]]):
     def __getitem__(self, index: int) -> tuple[Picture, list[Caption]]:
         each = self.source.captions_per_picture
         return self.source.picture(index), [self.source.caption(index * each + i) for i in range(each)]
-
-
-def collate(samples: Sequence[tuple[Picture, list[Caption]]]) -> MatchingBatch:
-    """Pads regions and words to the longest of the batch."""
-    pictures = [picture for picture, _ in samples]
-    captions = [caption for _, own in samples for caption in own]
-    owner = [i for i, (_, own) in enumerate(samples) for _ in own]
-    most_regions = max(len(picture.regions) for picture in pictures)
-    longest = max(len(caption.ids) for caption in captions)
-    regions = np.zeros((len(pictures), most_regions, pictures[0].regions.shape[1]), np.float32)
-    boxes = np.zeros((len(pictures), most_regions, 4), np.float32)
-    region_mask = np.zeros((len(pictures), most_regions), bool)
-    region_object = np.full((len(pictures), most_regions), -1, np.int64)
-    for i, picture in enumerate(pictures):
-        count = len(picture.regions)
-        regions[i, :count], boxes[i, :count], region_mask[i, :count] = picture.regions, picture.boxes, True
-        if picture.region_object is not None:
-            region_object[i, :count] = picture.region_object
-    tokens = np.zeros((len(captions), longest), np.int64)
-    token_mask = np.zeros((len(captions), longest), bool)
-    for i, caption in enumerate(captions):
-        tokens[i, : len(caption.ids)], token_mask[i, : len(caption.ids)] = caption.ids, True
-    knows_objects = all(picture.region_object is not None for picture in pictures)
-    return MatchingBatch(
-        image_id=torch.tensor([picture.image_id for picture in pictures]),
-        regions=torch.from_numpy(regions),
-        boxes=torch.from_numpy(boxes),
-        region_mask=torch.from_numpy(region_mask),
-        caption_id=torch.tensor([caption.caption_id for caption in captions]),
-        owner=torch.tensor(owner),
-        tokens=torch.from_numpy(tokens),
-        token_mask=torch.from_numpy(token_mask),
-        sample_id=tuple(caption.sample_id for caption in captions),
-        annotations=tuple(caption.annotation for caption in captions),
-        region_object=torch.from_numpy(region_object) if knows_objects else None,
-        region_labels=tuple(picture.labels for picture in pictures),
-    )
 
 
 class MatchingData(ResumableData, ABC):

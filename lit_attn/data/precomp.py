@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from lit_attn.data.matching import Caption, MatchingData, MatchingSource, Picture
+from lit_attn.data.matching import MatchingData, MatchingSource
+from lit_attn.data.pictures import Caption, Picture
 from lit_attn.data.vocab import Vocabulary, tokenize
 from lit_attn.errors import UserError
 

@@ -15,13 +15,13 @@ from lit_attn.errors import UserError
 from lit_attn.metrics.grounding import GroundingChance, GroundingMass, PointingAccuracy
 from lit_attn.nn.tape import AttentionRecord, Site
 from lit_attn.probes.probe import Probe
-from lit_attn.types import MatchingBatch
+from lit_attn.types import CaptionBatch
 
 FIRST_WORD = 1
 """Token position of an annotation's first word: START comes before it."""
 
 
-def word_region_links(batch: MatchingBatch) -> Bool[Tensor, "c t r"]:
+def word_region_links(batch: CaptionBatch) -> Bool[Tensor, "c t r"]:
     """Which word of a caption names what which region shows."""
     if batch.region_object is None:
         raise UserError(
@@ -56,7 +56,7 @@ class Grounding(Probe):
         }
 
     def update(self, metrics: Mapping[str, Metric], record: AttentionRecord, batch: object) -> None:
-        assert isinstance(batch, MatchingBatch)
+        assert isinstance(batch, CaptionBatch)
         gold = word_region_links(batch)
         if record.site.query_stream == "regions":
             gold = gold.transpose(1, 2)

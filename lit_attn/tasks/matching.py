@@ -15,7 +15,7 @@ from lit_attn.metrics.retrieval import Bank, EmbeddingBank
 from lit_attn.models.scan import Direction, NormalizerName, Pooling, Scan
 from lit_attn.ops.loss import matching_hinge
 from lit_attn.ops.retrieval import fold_scores, retrieval_scores
-from lit_attn.types import MatchingBatch
+from lit_attn.types import CaptionBatch
 
 PICTURES_AT_ONCE, CAPTIONS_AT_ONCE = 500, 5000
 """Size of the blocks in which a set is scored; bounds the memory of transformed embeddings."""
@@ -83,7 +83,7 @@ class Matching(L.LightningModule):
         self.bank = EmbeddingBank()
         self._named: list[tuple[int, str]] = []
 
-    def forward(self, batch: MatchingBatch) -> Tensor:
+    def forward(self, batch: CaptionBatch) -> Tensor:
         """Similarity of every picture with every caption of the batch: b c."""
         scores: Tensor = self.net(batch.regions, batch.region_mask, batch.tokens, batch.token_mask, batch.owner)
         return scores
@@ -93,24 +93,24 @@ class Matching(L.LightningModule):
         scheduler = torch.optim.lr_scheduler.StepLR(optimizer, self.lr_step, self.lr_gamma)
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "epoch"}}
 
-    def training_step(self, batch: MatchingBatch, batch_idx: int) -> Tensor:
+    def training_step(self, batch: CaptionBatch, batch_idx: int) -> Tensor:
         hardest = self.hardest and self.global_step >= self.warmup_steps
         loss = matching_hinge(self(batch), self.margin, hardest)
         self.log("train/loss", loss / len(batch.image_id), prog_bar=True)
         self.log("train/lr", self.trainer.optimizers[0].param_groups[0]["lr"])
         return loss
 
-    def validation_step(self, batch: MatchingBatch, batch_idx: int) -> None:
+    def validation_step(self, batch: CaptionBatch, batch_idx: int) -> None:
         self._remember(batch)
 
-    def test_step(self, batch: MatchingBatch, batch_idx: int) -> None:
+    def test_step(self, batch: CaptionBatch, batch_idx: int) -> None:
         self._remember(batch)
 
-    def predict_step(self, batch: MatchingBatch, batch_idx: int) -> None:
+    def predict_step(self, batch: CaptionBatch, batch_idx: int) -> None:
         self._remember(batch)
         self._named += zip(batch.caption_id.tolist(), batch.sample_id, strict=True)
 
-    def _remember(self, batch: MatchingBatch) -> None:
+    def _remember(self, batch: CaptionBatch) -> None:
         if not len(batch):
             return
         pictures, words = self.net.embed(batch.regions, batch.region_mask, batch.tokens, batch.token_mask, batch.owner)

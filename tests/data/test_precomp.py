@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from lit_attn.data.matching import PairDataset, PictureDataset, collate
+from lit_attn.data.matching import PairDataset, PictureDataset
+from lit_attn.data.pictures import collate
 from lit_attn.data.precomp import PrecompMatching, PrecompSource
 from lit_attn.data.vocab import Vocabulary
 from lit_attn.errors import UserError
@@ -78,12 +79,12 @@ def test_collate_pads_and_marks_padding():
             self.num_pictures, self.captions_per_picture = 2, 1
 
         def picture(self, index):
-            from lit_attn.data.matching import Picture
+            from lit_attn.data.pictures import Picture
 
             return Picture(index, np.ones((3 + 4 * index, 5), np.float32), np.ones((3 + 4 * index, 4), np.float32))
 
         def caption(self, index):
-            from lit_attn.data.matching import Caption
+            from lit_attn.data.pictures import Caption
 
             return Caption(index, str(index), tuple(range(1, 4 + index)))
 

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from lit_attn.data.matching import PictureDataset, collate
+from lit_attn.data.matching import PictureDataset
+from lit_attn.data.pictures import collate
 from lit_attn.data.scenes.matching import ScenesMatching
 from lit_attn.data.scenes.rooms import make_scene
 from lit_attn.data.scenes.world import KINDS

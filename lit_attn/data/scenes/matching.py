@@ -5,7 +5,8 @@ from functools import lru_cache
 import numpy as np
 from PIL import Image
 
-from lit_attn.data.matching import Caption, MatchingData, MatchingSource, Picture
+from lit_attn.data.matching import MatchingData, MatchingSource
+from lit_attn.data.pictures import Caption, Picture
 from lit_attn.data.scenes.captions import captions
 from lit_attn.data.scenes.detections import detect
 from lit_attn.data.scenes.meaning import SceneFacts, satisfied
