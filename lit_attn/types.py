@@ -4,8 +4,9 @@ Axes, in every shape of the package: `b` batch, `c` captions, `h` head, `q` quer
 `t` text, `r` region, `o` OCR, `v` vocabulary, `l` layer, `s` step. Masks are boolean and True means "may attend".
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from itertools import accumulate
 from typing import Any, TypeVar
 
 import torch
@@ -66,6 +67,35 @@ class Annotation:
     @property
     def text(self) -> str:
         return " ".join(self.tokens)
+
+
+def joined(sentences: Sequence[Annotation]) -> Annotation:
+    """Several sentences as one text; every sentence keeps a root of its own."""
+    starts = list(accumulate((len(sentence) for sentence in sentences), initial=0))
+
+    def moved(span: Span, start: int) -> Span:
+        return span[0] + start, span[1] + start
+
+    pairs = list(zip(sentences, starts, strict=False))
+    return Annotation(
+        tokens=tuple(token for sentence in sentences for token in sentence.tokens),
+        lemmas=tuple(lemma for sentence in sentences for lemma in sentence.lemmas),
+        pos=tuple(tag for sentence in sentences for tag in sentence.pos),
+        heads=tuple(head + start for sentence, start in pairs for head in sentence.heads),
+        deps=tuple(label for sentence in sentences for label in sentence.deps),
+        phrases=tuple(
+            Phrase(moved(phrase.span, start), phrase.head + start, phrase.objects)
+            for sentence, start in pairs
+            for phrase in sentence.phrases
+        ),
+        triples=tuple(
+            SpatialTriple(
+                moved(triple.target, start), moved(triple.relation, start), moved(triple.landmark, start), triple.kind
+            )
+            for sentence, start in pairs
+            for triple in sentence.triples
+        ),
+    )
 
 
 Batch = TypeVar("Batch", bound="TensorBatch")

@@ -14,6 +14,7 @@ import lightning as L
 import numpy as np
 
 from lit_attn.callbacks.attention_probe import bare_net, stage_name
+from lit_attn.files import write_text, written_whole
 from lit_attn.nn.tape import AttentionRecord, AttentionTape
 from lit_attn.types import CaptionBatch
 
@@ -44,7 +45,8 @@ class AttentionGallery(L.Callback):
         first = {owner: row for row, owner in reversed(list(enumerate(batch.owner.tolist())))}
         return [row for owner, row in sorted(first.items()) if int(batch.image_id[owner]) < self.samples]
 
-    def _keep(self, trainer: L.Trainer, batch: Any) -> None:
+    def _keep(self, trainer: L.Trainer, outputs: Any, batch: Any) -> None:
+        """A step may return `texts`: what the model itself writes about each picture."""
         self._listening.close()
         records, self._records = self._records, []
         if not records or trainer.sanity_checking:
@@ -53,7 +55,8 @@ class AttentionGallery(L.Callback):
         folder.mkdir(parents=True, exist_ok=True)
         stage = stage_name(trainer)
         for row in self._chosen(batch):
-            write_sample(folder, stage, getattr(trainer, "datamodule", None), batch, row, records)
+            written = outputs["texts"][int(batch.owner[row])] if outputs else None
+            write_sample(folder, stage, getattr(trainer, "datamodule", None), batch, row, records, written)
 
     def on_exception(self, trainer: L.Trainer, pl_module: L.LightningModule, exception: BaseException) -> None:
         self._listening.__exit__(type(exception), exception, None)
@@ -69,57 +72,86 @@ class AttentionGallery(L.Callback):
     def on_validation_batch_end(
         self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, batch: Any, *rest: Any
     ) -> None:
-        self._keep(trainer, batch)
+        self._keep(trainer, outputs, batch)
 
     def on_test_batch_end(
         self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, batch: Any, *rest: Any
     ) -> None:
-        self._keep(trainer, batch)
+        self._keep(trainer, outputs, batch)
 
 
 def write_sample(
-    folder: Path, stage: str, data: Any, batch: CaptionBatch, row: int, records: list[AttentionRecord]
+    folder: Path,
+    stage: str,
+    data: Any,
+    batch: CaptionBatch,
+    row: int,
+    records: list[AttentionRecord],
+    written: str | None,
 ) -> None:
-    """One caption with its picture."""
+    """One caption with its picture, and what the model itself wrote about it, if it writes."""
     owner = int(batch.owner[row])
-    regions = int(batch.region_mask[owner].sum())
-    words = data.vocabulary.decode(batch.tokens[row][batch.token_mask[row]].tolist())
-    annotation = batch.annotations[row] if batch.annotations else None
-    if annotation is not None:  # the words themselves, also those that the vocabulary does not know
-        words[1:-1] = annotation.tokens
-    sizes = {"words": len(words), "regions": regions}
+    words = _words(data, batch, row)
     name = re.sub(r"[^A-Za-z0-9._-]+", "_", batch.sample_id[row])
-    arrays, maps = {}, []
-    for record in records:
-        site = record.site
-        queries, keys = sizes[site.query_stream], sizes[site.key_stream]
-        key = f"{site.name}.{record.call}"
-        arrays[key] = record.weights[row, :, :queries, :keys].float().cpu().numpy().astype(np.float16)
-        maps.append(
-            {
-                "key": key,
-                "site": site.name,
-                "call": record.call,
-                "query": site.query_stream,
-                "key_stream": site.key_stream,
-            }
-        )
-    np.savez(folder / f"{name}.npz", **arrays)  # type: ignore[arg-type]
+    boxes = batch.boxes[owner][batch.region_mask[owner]].tolist()
+    sizes = {"words": len(words), "regions": len(boxes)}
+    arrays = {f"{r.site.name}.{r.call}": _map(r, row, owner, sizes).astype(np.float16) for r in records}
     picture = data.show(int(batch.image_id[owner]), stage)
-    if picture is not None:
-        picture.save(folder / f"{name}.png")
     sample = {
         "sample_id": batch.sample_id[row],
         "words": words,
-        "boxes": batch.boxes[owner, :regions].tolist(),
-        "labels": list(batch.region_labels[owner][:regions]) if batch.region_labels else [""] * regions,
+        "boxes": boxes,
+        "labels": list(batch.region_labels[owner]) or [f"region {i}" for i in range(len(boxes))],
         "picture": None if picture is None else f"{name}.png",
         "title": " ".join(words[1:-1]),
-        "facts": {"picture": int(batch.image_id[owner])},
+        "facts": {"picture": int(batch.image_id[owner])} | ({} if written is None else {"written": written}),
         "gold": _gold(batch, row, owner),
-        "maps": maps,
+        "maps": [
+            {
+                "key": f"{record.site.name}.{record.call}",
+                "site": record.site.name,
+                "call": record.call,
+                "query": record.site.query_stream,
+                "key_stream": record.site.key_stream,
+            }
+            for record in records
+        ],
     }
-    (folder / f"{name}.json").write_text(json.dumps(sample, ensure_ascii=False), encoding="utf-8")
+    with written_whole(folder / f"{name}.npz") as temporary, temporary.open("wb") as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]
+    if picture is not None:
+        with written_whole(folder / f"{name}.png") as temporary:
+            picture.save(temporary, "PNG")
+    write_text(folder / f"{name}.json", json.dumps(sample, ensure_ascii=False))
+
+
+def _words(data: Any, batch: CaptionBatch, row: int) -> list[str]:
+    """START, the words of a caption, also those that the vocabulary does not know, END."""
+    count = int(batch.token_mask[row].sum()) - 2
+    annotation = batch.annotations[row] if batch.annotations else None
+    if annotation is not None:
+        words = list(annotation.tokens[:count])
+    else:
+        words = data.vocabulary.decode(batch.tokens[row, 1 : count + 1].tolist())
+    return ["<start>", *words, "<end>"]
+
+
+def _map(record: AttentionRecord, row: int, owner: int, sizes: dict[str, int]) -> np.ndarray:
+    """Weights by head for all words and regions. Where rows predict, each stands at the word that it predicts."""
+    site = record.site
+    queries, keys = sizes[site.query_stream], sizes[site.key_stream]
+    of_pictures = {site.query_stream, site.key_stream} == {"regions"}
+    weights = record.weights[owner if of_pictures else row].float().cpu().numpy()  # h q k
+    found = np.zeros((len(weights), queries, keys), np.float32)
+    if not site.predicts:
+        found[:] = weights[:, :queries, :keys]
+        return found
+    found[:, 0] = np.nan  # nothing predicts START
+    keys = min(keys, weights.shape[2])
+    found[:, 1:, :keys] = weights[:, : queries - 1, :keys]
+    if site.key_stream == "words":
+        found[:, 1:, -1] = 0.0  # nothing reads END
+    return found
 
 
 def _gold(batch: CaptionBatch, row: int, owner: int) -> list[dict[str, list[int]]]:
@@ -129,8 +161,10 @@ def _gold(batch: CaptionBatch, row: int, owner: int) -> list[dict[str, list[int]
         return []
     shown = batch.region_object[owner].tolist()
     links = []
+    kept = int(batch.token_mask[row].sum()) - 2
     for phrase in annotation.phrases:
         regions = [r for r, thing in enumerate(shown) if thing in phrase.objects]
-        if regions:
-            links.append({"words": [w + 1 for w in range(*phrase.span)], "regions": regions})
+        words = [word + 1 for word in range(*phrase.span) if word < kept]
+        if regions and words:
+            links.append({"words": words, "regions": regions})
     return links

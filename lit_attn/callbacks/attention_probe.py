@@ -16,6 +16,7 @@ import torch
 from torchmetrics import Metric
 
 from lit_attn.errors import UserError
+from lit_attn.files import written_whole
 from lit_attn.nn.tape import AttentionRecord, AttentionTape, sites_of
 from lit_attn.probes.probe import Probe
 
@@ -157,8 +158,7 @@ def _by_metric(values: Sequence[HeadValue]) -> dict[tuple[str, str], list[HeadVa
 
 
 def write_heads(path: Path, values: Sequence[HeadValue]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with written_whole(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["site", "head", "metric", "value", "count"])
         writer.writerows((v.site, v.head, v.metric, repr(v.value), v.rows) for v in values)

@@ -23,9 +23,10 @@ from lit_attn.checkpoint import read_weights, transfer
 from lit_attn.cli.progress import PlainProgress, print_scores
 from lit_attn.cli.recipes import find_recipe
 from lit_attn.errors import UserError, did_you_mean
+from lit_attn.files import write_text
 from lit_attn.run.checkpoint_io import SafeCheckpointIO, load_checkpoint
 from lit_attn.run.checkpoints import Checkpoints
-from lit_attn.run.folder import BEST, LAST, RunInfo, default_name, latest_run, new_folder, now, stem, write_atomically
+from lit_attn.run.folder import BEST, LAST, RunInfo, default_name, latest_run, new_folder, now, stem
 from lit_attn.run.guard import check_hyperparameters, check_same
 from lit_attn.run.metrics_csv import KeepMetrics, MetricsCsv
 from lit_attn.run.precision import BatchDoublePrecision
@@ -291,7 +292,7 @@ class Training(LightningCLI):
             "plugins": plugins,
             "enable_model_summary": False,
         }
-        write_atomically(self.folder / "config.yaml", config)
+        write_text(self.folder / "config.yaml", config)
         return super().instantiate_trainer(**kwargs)
 
     def _restore_wandb_id(self) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lit_attn.errors import UserError
+from lit_attn.files import written_whole
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
@@ -89,7 +90,7 @@ def read_label_names(path: Path) -> tuple[str, ...]:
 
 
 def write_npz(regions: Regions, path: Path, half: bool = False) -> None:
-    """Writes to a temporary name first, so that a killed extraction leaves no broken file."""
+    """A killed extraction leaves no broken file."""
     arrays: dict[str, Any] = {
         "feat": regions.features.astype(np.float16 if half else np.float32),
         "bbox": regions.boxes,
@@ -104,11 +105,8 @@ def write_npz(regions: Regions, path: Path, half: bool = False) -> None:
         "object_names": None if regions.object_names is None else np.array(regions.object_names, np.str_),
         "attr_names": None if regions.attribute_names is None else np.array(regions.attribute_names, np.str_),
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    with unfinished.open("wb") as file:
+    with written_whole(path) as temporary, temporary.open("wb") as file:
         np.savez(file, **{name: value for name, value in arrays.items() if value is not None})
-    unfinished.replace(path)
 
 
 def read_npz(path: Path) -> Regions:

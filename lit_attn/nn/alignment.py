@@ -94,9 +94,11 @@ class Alignment(nn.Module, ABC):
         mask: Bool[Tensor, "*#batch #q k"] | None = None,
         dropout: float = 0.0,
         temperature: float = 1.0,
+        bias: Float[Tensor, "*#batch #q k"] | None = None,
     ) -> tuple[Float[Tensor, "*batch q v"], align.Scores]:
-        """Context and weights by the explicit path. Weights are those before dropout."""
-        weights = masked_softmax(self(query, key) * temperature, mask)
+        """Context and weights by the explicit path. Weights are those before dropout; `bias` adds to finished scores."""
+        scores = self(query, key) * temperature
+        weights = masked_softmax(scores if bias is None else scores + bias, mask)
         return F.dropout(weights, dropout, self.training) @ value, weights
 
     def attend_fused(
@@ -107,13 +109,17 @@ class Alignment(nn.Module, ABC):
         mask: Bool[Tensor, "*#batch #q k"] | None = None,
         dropout: float = 0.0,
         temperature: float = 1.0,
+        bias: Float[Tensor, "*#batch #q k"] | None = None,
     ) -> Float[Tensor, "*batch q v"]:
         """Context alone, through `scaled_dot_product_attention` when the function is linear."""
         if not self.linear:
-            return self.attend(query, key, value, mask, dropout, temperature)[0]
+            return self.attend(query, key, value, mask, dropout, temperature, bias)[0]
         query, key, scale = self.transform(query, key)
         drop = dropout if self.training else 0.0
-        context = F.scaled_dot_product_attention(query, key, value, mask, drop, scale=scale * temperature)
+        added = mask
+        if bias is not None:
+            added = bias if mask is None else bias.masked_fill(~mask, float("-inf"))
+        context = F.scaled_dot_product_attention(query, key, value, added, drop, scale=scale * temperature)
         # Kernels differ on rows without any key (zeros or NaN): ours are zero.
         return context if mask is None else context.masked_fill(~mask.any(-1, keepdim=True), 0.0)
 

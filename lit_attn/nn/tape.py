@@ -13,7 +13,7 @@ a site, that site computes its weights explicitly instead of through a fused ker
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -34,6 +34,8 @@ class Site:
     query_stream: str
     key_stream: str
     num_heads: int = 1
+    predicts: bool = False
+    """Row i of the queries reads word i and predicts word i + 1, as in a decoder."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +158,17 @@ class AttentionTape:
 def is_heard(site: Site) -> bool:
     """Whether any tape listens to this site now."""
     return any(tape.hears(site) for tape in _ACTIVE.get())
+
+
+@contextmanager
+def silence() -> Iterator[None]:
+    """No tape hears what runs inside, such as the steps of decoding before the pass that is to be heard."""
+    before = _ACTIVE.get()
+    _ACTIVE.set(())
+    try:
+        yield
+    finally:
+        _ACTIVE.set(before)
 
 
 def speak(

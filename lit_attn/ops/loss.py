@@ -1,10 +1,13 @@
 """What is minimised? Losses as pure functions of scores.
 
-Sources: SCAN (Lee et al. 2018) and VSE++ (Faghri et al. 2018) for the hinge with hardest negatives.
+Sources: SCAN (Lee et al. 2018) and VSE++ (Faghri et al. 2018) for the hinge with hardest negatives; Szegedy et al. (2016)
+for smoothed labels; Rennie et al. (2017) for the reward loss.
 """
 
+import math
+
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 
@@ -20,3 +23,31 @@ def matching_hinge(scores: Float[Tensor, "n n"], margin: float = 0.2, hardest: b
     if hardest:
         return by_row.amax(1).sum() + by_column.amax(0).sum()
     return by_row.sum() + by_column.sum()
+
+
+def next_word_loss(
+    logprobs: Float[Tensor, "c t v"],
+    target: Int[Tensor, "c t"],
+    mask: Bool[Tensor, "c t"],
+    smoothing: float = 0.0,
+) -> Float[Tensor, ""]:
+    """Cross-entropy over the words in `mask`; with smoothing, the divergence from labels that share it out.
+
+    The right word keeps 1 - smoothing, all others share the rest evenly; the entropy of these labels is subtracted.
+    """
+    right = logprobs.gather(-1, target.unsqueeze(-1)).squeeze(-1)
+    loss = -right
+    if smoothing:
+        others = logprobs.shape[-1] - 1
+        share = smoothing / others
+        label_entropy = -(1 - smoothing) * math.log(1 - smoothing) - smoothing * math.log(share)
+        loss = -(1 - smoothing) * right - share * (logprobs.sum(-1) - right) - label_entropy
+    return torch.where(mask, loss, 0.0).sum() / mask.sum()
+
+
+def reward_loss(
+    logprobs: Float[Tensor, "n t"], tokens: Int[Tensor, "n t"], reward: Float[Tensor, "n #t"]
+) -> Float[Tensor, ""]:
+    """Policy gradient: minus reward times log-probability, the mean over all drawn words and their ENDs (id 0)."""
+    drawn = torch.cat([torch.ones_like(tokens[:, :1], dtype=torch.bool), tokens[:, :-1] > 0], 1)
+    return -torch.where(drawn, logprobs * reward, 0.0).sum() / drawn.sum()

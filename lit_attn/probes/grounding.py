@@ -5,6 +5,7 @@ regions, on the words of the phrases that name what the region shows. The gold l
 """
 
 from collections.abc import Mapping
+from typing import Literal
 
 import torch
 from jaxtyping import Bool
@@ -17,6 +18,7 @@ from lit_attn.nn.tape import AttentionRecord, Site
 from lit_attn.probes.probe import Probe
 from lit_attn.types import CaptionBatch
 
+Align = Literal["predict", "input"]
 FIRST_WORD = 1
 """Token position of an annotation's first word: START comes before it."""
 
@@ -29,11 +31,12 @@ def word_region_links(batch: CaptionBatch) -> Bool[Tensor, "c t r"]:
             "Leave the grounding probe out, or use Scenes."
         )
     shown, owner = batch.region_object.tolist(), batch.owner.tolist()
+    kept = (batch.token_mask.sum(-1) - 2).tolist()  # a long caption is cut, its annotation is not
     right: list[tuple[int, int, int]] = []
     for c, annotation in enumerate(batch.annotations):
         for phrase in () if annotation is None else annotation.phrases:
             regions = [r for r, thing in enumerate(shown[owner[c]]) if thing in phrase.objects]
-            start, end = phrase.span
+            start, end = phrase.span[0], min(phrase.span[1], kept[c])
             right += [(c, word + FIRST_WORD, region) for word in range(start, end) for region in regions]
     device = batch.tokens.device
     links = torch.zeros(*batch.tokens.shape, batch.region_object.shape[1], dtype=torch.bool, device=device)
@@ -43,7 +46,14 @@ def word_region_links(batch: CaptionBatch) -> Bool[Tensor, "c t r"]:
 
 
 class Grounding(Probe):
-    """Mass on the right regions, pointing accuracy, and the chance level of each."""
+    """Mass on the right regions, pointing accuracy, and the chance level of each.
+
+    Args:
+        align: Where rows predict the next word, `predict` asks of the word being produced, `input` of the word just read.
+    """
+
+    def __init__(self, align: Align = "predict") -> None:
+        self.align = align
 
     def metrics(self, site: Site) -> dict[str, Metric]:
         if {site.query_stream, site.key_stream} != {"words", "regions"}:
@@ -58,6 +68,8 @@ class Grounding(Probe):
     def update(self, metrics: Mapping[str, Metric], record: AttentionRecord, batch: object) -> None:
         assert isinstance(batch, CaptionBatch)
         gold = word_region_links(batch)
+        if record.site.predicts:
+            gold = gold[:, 1:] if self.align == "predict" else gold[:, :-1]
         if record.site.query_stream == "regions":
             gold = gold.transpose(1, 2)
         for metric in metrics.values():

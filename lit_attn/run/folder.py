@@ -5,13 +5,13 @@
 """
 
 import json
-import os
 import re
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from lit_attn.errors import UserError
+from lit_attn.files import write_text
 
 RUN_FILE = "run.json"
 LAST, BEST = "last.ckpt", "best.ckpt"
@@ -37,7 +37,7 @@ class RunInfo:
     facts: dict[str, float | str] = field(default_factory=dict)
 
     def write(self, folder: Path) -> None:
-        write_atomically(folder / RUN_FILE, json.dumps(asdict(self), indent=2) + "\n")
+        write_text(folder / RUN_FILE, json.dumps(asdict(self), indent=2) + "\n")
 
     @classmethod
     def read(cls, folder: Path) -> "RunInfo | None":
@@ -50,16 +50,6 @@ class RunInfo:
 
 def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """The old content or the new one, never half of it."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def stem(recipe: str | None, alignment: str | None, seed: int | None) -> str:

@@ -17,7 +17,7 @@ from lightning.fabric.utilities.logger import _convert_params
 from lightning.pytorch.loggers import Logger
 from lightning.pytorch.utilities import rank_zero_only
 
-from lit_attn.run.folder import write_atomically
+from lit_attn.files import write_text
 
 FLUSH_SECONDS = 10.0
 
@@ -68,7 +68,7 @@ class MetricsCsv(Logger):
         for step, row in sorted(self.rows.items()):
             epoch = int(row["epoch"]) if "epoch" in row else ""
             writer.writerow([epoch, step, *(_cell(row.get(name)) for name in names)])
-        write_atomically(self.path, text.getvalue())
+        write_text(self.path, text.getvalue())
         self._flushed = time.monotonic()
 
     @rank_zero_only

@@ -11,7 +11,7 @@ from torch import nn
 from lit_attn.errors import UserError
 from lit_attn.nn.alignment import ALIGNMENTS
 from lit_attn.nn.attention import MultiHeadAttention
-from lit_attn.nn.tape import AttentionTape, ordinary, sites_of
+from lit_attn.nn.tape import AttentionTape, Site, ordinary, sites_of
 
 B, Q, K, D, H = 2, 5, 7, 12, 3
 
@@ -21,9 +21,9 @@ class Net(nn.Module):
 
     def __init__(self, alignment: str = "scaled_dot", dropout: float = 0.0) -> None:
         super().__init__()
-        options = {"query_stream": "words", "key_stream": "regions", "dropout": dropout}
         self.layers = nn.ModuleList(
-            MultiHeadAttention(D, H, f"decoder.{i}.cross", alignment, **options) for i in range(2)
+            MultiHeadAttention(D, H, Site(f"decoder.{i}.cross", "words", "regions", H), alignment, dropout=dropout)
+            for i in range(2)
         )
 
     def forward(self, words: torch.Tensor, regions: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -187,15 +187,15 @@ def test_nested_tapes_each_hear_and_other_threads_do_not():
 
 
 def test_site_names_must_be_unique():
-    one = MultiHeadAttention(D, H, "twin", query_stream="a", key_stream="b")
-    two = MultiHeadAttention(D, H, "twin", query_stream="a", key_stream="b")
+    one = MultiHeadAttention(D, H, Site("twin", "a", "b", H))
+    two = MultiHeadAttention(D, H, Site("twin", "a", "b", H))
     with pytest.raises(ValueError, match="used twice: twin"):
         sites_of(nn.ModuleList([one, two]))
 
 
 def test_width_must_divide_into_heads():
     with pytest.raises(UserError, match="dim=12, heads=5"):
-        MultiHeadAttention(12, 5, "x", query_stream="a", key_stream="b")
+        MultiHeadAttention(12, 5, Site("x", "a", "b", 5))
 
 
 def test_tapes_may_end_in_the_order_they_began():

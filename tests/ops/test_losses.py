@@ -1,0 +1,62 @@
+"""Are the losses and the schedule of the captioner those of the published code and of their formulas?"""
+
+import json
+import math
+
+import pytest
+import torch
+
+from lit_attn.ops.loss import next_word_loss, reward_loss
+from lit_attn.ops.schedule import noam
+from tests.reference.published import golden_file
+
+
+@pytest.mark.parametrize(("name", "smoothing"), [("lm", 0.0), ("smooth0", 0.0), ("smooth1", 0.1), ("smooth3", 0.3)])
+def test_next_word_loss_and_gradient_equal_the_original(golden, name, smoothing):
+    arrays = golden("ort/losses.npz")
+    logprobs = arrays["logprobs"].clone().requires_grad_()
+    steps = logprobs.shape[1]
+    loss = next_word_loss(logprobs, arrays["target"][:, :steps], arrays["mask"][:, :steps].bool(), smoothing)
+    loss.backward()
+    assert loss.item() == pytest.approx(arrays[f"{name}_loss"].item(), abs=1e-12)
+    torch.testing.assert_close(logprobs.grad, arrays[f"{name}_grad"], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["per_sequence", "per_step"])
+def test_reward_loss_and_gradient_equal_the_original(golden, name):
+    arrays = golden("ort/losses.npz")
+    logprobs = arrays["sampled_logprobs"].clone().requires_grad_()
+    loss = reward_loss(logprobs, arrays["sampled_seq"], arrays[f"reward_{name}"])
+    loss.backward()
+    assert loss.item() == pytest.approx(arrays[f"reward_{name}_loss"].item(), abs=1e-12)
+    torch.testing.assert_close(logprobs.grad, arrays[f"reward_{name}_grad"], rtol=0, atol=1e-12)
+
+
+def test_smoothed_loss_is_the_divergence_from_the_smoothed_labels():
+    logprobs = torch.randn(3, 5, 7, dtype=torch.float64).log_softmax(-1)
+    target, mask = torch.randint(0, 7, (3, 5)), torch.rand(3, 5) < 0.7
+    total = 0.0
+    for c, t in mask.nonzero().tolist():
+        for v in range(7):
+            label = 0.8 if v == target[c, t] else 0.2 / 6
+            total += label * (math.log(label) - logprobs[c, t, v].item())
+    assert next_word_loss(logprobs, target, mask, 0.2).item() == pytest.approx(total / mask.sum().item(), abs=1e-12)
+
+
+def test_what_follows_the_end_changes_no_reward_loss():
+    tokens = torch.tensor([[3, 0, 0, 0, 0], [1, 2, 4, 1, 1]])
+    logprobs, reward = torch.randn(2, 5, dtype=torch.float64), torch.randn(2, 1, dtype=torch.float64)
+    expected = -(logprobs[0, :2].sum() * reward[0, 0] + logprobs[1].sum() * reward[1, 0]) / 7
+    assert reward_loss(logprobs, tokens, reward).item() == pytest.approx(expected.item(), abs=1e-12)
+
+
+def test_noam_equals_the_original():
+    for case in json.loads(golden_file("noam.json").read_text()):
+        for step, rate in zip(case["steps"], case["learning_rate"], strict=True):
+            found = noam(step, case["model_size"], case["warmup"], case["factor"])
+            assert found == pytest.approx(rate, rel=1e-12)
+
+
+def test_noam_peaks_at_the_end_of_the_warm_up():
+    rates = [noam(step, 512, 10000) for step in (1, 9999, 10000, 10001)]
+    assert max(rates) == rates[2] == pytest.approx(4.42e-4, rel=1e-3)
