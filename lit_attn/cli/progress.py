@@ -14,7 +14,8 @@ SECONDS_BETWEEN_LINES = 15.0
 class PlainProgress(L.Callback):
     """A line now and then, for output that is not a terminal."""
 
-    def __init__(self) -> None:
+    def __init__(self, monitor: str | None) -> None:
+        self.shown = [name for name in (monitor, "val/loss") if name]
         self._console = Console(highlight=False, soft_wrap=True)
         self._begun = time.monotonic()
         self._last = 0.0
@@ -31,11 +32,8 @@ class PlainProgress(L.Callback):
 
     def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         if trainer.state.fn == "fit" and not trainer.sanity_checking and trainer.is_global_zero:
-            scores = [
-                f"{name} {float(value):.1f}"
-                for name, value in trainer.callback_metrics.items()
-                if name in ("val/rsum", "val/i2t/r1", "val/t2i/r1")
-            ]
+            known = trainer.callback_metrics
+            scores = [f"{name} {float(known[name]):.4g}" for name in self.shown if name in known]
             self._say(trainer, "validated " + " ".join(scores))
 
     def _say(self, trainer: L.Trainer, text: str) -> None:

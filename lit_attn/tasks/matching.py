@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import lightning as L
 import numpy as np
@@ -11,6 +11,7 @@ from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor
 
 from lit_attn.errors import UserError
+from lit_attn.metrics.gather import gathered
 from lit_attn.metrics.retrieval import Bank, EmbeddingBank
 from lit_attn.models.scan import Direction, NormalizerName, Pooling, Scan
 from lit_attn.ops.loss import matching_hinge
@@ -40,6 +41,11 @@ class Matching(L.LightningModule):
         folds: At test time, also the mean over so many consecutive blocks of pictures (COCO 1K: 5 on `testall`).
         paper_layout_bug: Reproduce the published study's error (see the model).
     """
+
+    free_in_evaluation: ClassVar = frozenset(
+        {"margin", "hardest", "warmup_steps", "lr", "lr_step", "lr_gamma", "folds"}
+    )
+    """Settings that may differ from those of a checkpoint that is evaluated."""
 
     def __init__(
         self,
@@ -171,7 +177,7 @@ class Matching(L.LightningModule):
     def on_predict_epoch_end(self) -> None:
         """Writes `predictions.jsonl`: the best captions of every picture, the best pictures of every caption."""
         similarity, _ = self._similarity()
-        names = self._gathered_names()
+        names = [name for _, name in sorted(gathered(self._named))]
         self._named.clear()
         if not self.trainer.is_global_zero:
             return
@@ -186,13 +192,6 @@ class Matching(L.LightningModule):
                 best = np.argsort(-column, kind="stable")[:BEST_SHOWN]
                 found = [{"picture": int(p), "similarity": float(column[p])} for p in best]
                 file.write(json.dumps({"caption": names[caption], "pictures": found}) + "\n")
-
-    def _gathered_names(self) -> list[str]:
-        everyone: list[list[tuple[int, str]] | None] = [self._named]
-        if self.trainer.world_size > 1:
-            everyone = [None] * self.trainer.world_size
-            torch.distributed.all_gather_object(everyone, self._named)
-        return [name for _, name in sorted(pair for pairs in everyone for pair in pairs or [])]
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         data = getattr(self.trainer, "datamodule", None)
