@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from lit_attn.errors import UserError
 from lit_attn.run.checkpoint_io import load_checkpoint
+from lit_attn.vocabulary import CaptionWords
 
 MANIFEST = "manifest.yaml"
 
@@ -25,6 +26,11 @@ class Weights:
     tensors: dict[str, Tensor]
     hyperparameters: dict[str, Any]
     vocabulary: str | None
+    """Fingerprint of the words."""
+    words: tuple[str, ...] | None = None
+    """The words themselves, where a task keeps them with its weights."""
+    task: str | None = None
+    """Import path of the LightningModule."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,12 @@ def read_weights(path: Path) -> Weights:
     if path.suffix != ".safetensors":
         checkpoint = load_checkpoint(path)
         return Weights(
-            path, checkpoint["state_dict"], checkpoint.get("hyper_parameters", {}), checkpoint.get("vocabulary")
+            path,
+            checkpoint["state_dict"],
+            checkpoint.get("hyper_parameters", {}),
+            checkpoint.get("vocabulary"),
+            _tuple(checkpoint.get("words")),
+            checkpoint.get("task"),
         )
     verify(path)
     try:
@@ -58,14 +69,40 @@ def read_weights(path: Path) -> Weights:
         raise UserError(f"There is no weight file {path}.") from error
     except (SafetensorError, OSError) as error:
         raise UserError(f"{path} is not a complete safetensors file: {error}.") from error
-    return Weights(path, tensors, json.loads(metadata.get("hyperparameters", "{}")), metadata.get("vocabulary"))
+    return Weights(
+        path,
+        tensors,
+        json.loads(metadata.get("hyperparameters", "{}")),
+        metadata.get("vocabulary"),
+        _tuple(json.loads(metadata.get("words", "null"))),
+        metadata.get("task"),
+    )
+
+
+def _tuple(words: list[str] | None) -> tuple[str, ...] | None:
+    return None if words is None else tuple(words)
+
+
+def read_words(path: Path) -> CaptionWords:
+    """The words that a captioner writes: from its weights, or from a JSON with `ix_to_word`."""
+    if path.suffix == ".json":
+        return CaptionWords.read(path)
+    words = read_weights(path).words
+    if words is None:
+        raise UserError(f"{path} holds no words: it is not a captioner's. Name a JSON with ix_to_word instead.")
+    return CaptionWords(words)
 
 
 def write_weights(weights: Weights, path: Path) -> None:
-    """Tensors alone, with hyperparameters and vocabulary fingerprint as metadata."""
+    """Tensors alone, with everything else as metadata."""
     metadata = {"hyperparameters": json.dumps(weights.hyperparameters)}
     if weights.vocabulary is not None:
         metadata["vocabulary"] = weights.vocabulary
+    if weights.words is not None:
+        metadata["words"] = json.dumps(weights.words)
+    if weights.task is not None:
+        metadata["task"] = weights.task
+    path.parent.mkdir(parents=True, exist_ok=True)
     save_file({name: tensor.contiguous() for name, tensor in weights.tensors.items()}, path, metadata)
 
 

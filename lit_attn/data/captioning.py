@@ -12,6 +12,11 @@ from lit_attn.errors import UserError
 from lit_attn.vocabulary import END, CaptionWords
 
 
+def caption_ids(words: CaptionWords, tokens: Iterable[str], max_words: int) -> tuple[int, ...]:
+    """START, the first `max_words` words, END."""
+    return (END, *words.encode(tokens)[:max_words], END)
+
+
 class CaptioningData(PictureData, ABC):
     """A data set of captions or paragraphs."""
 
@@ -31,4 +36,4 @@ class CaptioningData(PictureData, ABC):
 
     def ids_of(self, tokens: Iterable[str]) -> tuple[int, ...]:
         """START, the first `max_words` words, END."""
-        return (END, *self.vocabulary.encode(tokens)[: self.max_words], END)
+        return caption_ids(self.vocabulary, tokens, self.max_words)

@@ -1,0 +1,156 @@
+"""How do regions of one place and captions of another become samples? Shared by the data sets of public files."""
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from pathlib import Path
+
+from PIL import Image
+from torch.utils.data import Dataset
+
+from lit_attn.data.caption_files import CaptionedPicture
+from lit_attn.data.captioning import CaptioningData, caption_ids
+from lit_attn.data.picture_folder import PictureFolder
+from lit_attn.data.pictures import Caption, Picture, Sample
+from lit_attn.data.region_base import RegionStore
+from lit_attn.data.region_store import open_regions
+from lit_attn.data.regions import read_label_names
+from lit_attn.errors import UserError
+from lit_attn.vocabulary import CaptionWords
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class RegionSource:
+    """Regions, the names of their labels, and the pictures themselves if there are any."""
+
+    store: RegionStore
+    object_names: tuple[str, ...]
+    attribute_names: tuple[str, ...]
+    images: PictureFolder | None
+
+    def picture(self, image_id: int, captioned: CaptionedPicture, name: str) -> Picture:
+        """A picture whose regions the store lists as `name`."""
+        size = captioned.size
+        if size is None and self.store.needs_size and self.images is not None:
+            size = self.images.size(captioned.file)
+        regions = self.store.read(name, size)
+        width = regions.features.shape[1]
+        if width != self.store.dim:
+            raise UserError(
+                f"{self.store.path}: the regions of {name} have {width} features, those of others {self.store.dim}."
+            )
+        return Picture(
+            image_id,
+            regions.features,
+            regions.relative_boxes,
+            labels=regions.described(self.object_names, self.attribute_names),
+            name=captioned.name,
+            references=captioned.references,
+        )
+
+
+class CaptionedRegions(Dataset[Sample]):
+    """The pictures of a split. Regions are read, and words looked up, when a sample is asked for."""
+
+    def __init__(
+        self,
+        pictures: Sequence[CaptionedPicture],
+        names: Sequence[str],
+        source: RegionSource,
+        words: CaptionWords,
+        max_words: int,
+    ) -> None:
+        self.pictures = pictures
+        self.names = names
+        self.source = source
+        self.words = words
+        self.max_words = max_words
+        self._first = list(accumulate((len(picture.captions) for picture in pictures), initial=0))
+
+    def __len__(self) -> int:
+        return len(self.pictures)
+
+    def __getitem__(self, index: int) -> Sample:
+        captioned = self.pictures[index]
+        captions = [
+            Caption(self._first[index] + i, f"{captioned.stem}-{i}", caption_ids(self.words, tokens, self.max_words))
+            for i, tokens in enumerate(captioned.captions)
+        ]
+        return self.source.picture(index, captioned, self.names[index]), captions
+
+
+class RegionCaptioning(CaptioningData, ABC):
+    """A data set of captions whose regions are wherever `open_regions` finds them."""
+
+    def __init__(
+        self,
+        regions: str,
+        images: str | None,
+        object_names: str | None,
+        attribute_names: str | None,
+        max_words: int,
+        batch_size: int,
+        eval_batch_size: int,
+        num_workers: int,
+        seed: int,
+    ) -> None:
+        super().__init__(max_words, batch_size, eval_batch_size, num_workers, seed)
+        self.regions = Path(regions)
+        self.images = None if images is None else PictureFolder(Path(images))
+        self.object_names, self.attribute_names = (
+            () if path is None else read_label_names(Path(path)) for path in (object_names, attribute_names)
+        )
+        self._datasets: dict[str, CaptionedRegions] = {}
+
+    @abstractmethod
+    def pictures(self, stage: str) -> Sequence[CaptionedPicture]:
+        """The pictures of `train`, `val`, `test` or `predict`, in their order."""
+
+    def keys(self, picture: CaptionedPicture) -> tuple[str, ...]:
+        """Names under which the regions of a picture may be listed: its file's, and its number."""
+        return (picture.stem, str(picture.picture_id))
+
+    @cached_property
+    def source(self) -> RegionSource:
+        return RegionSource(open_regions(self.regions), self.object_names, self.attribute_names, self.images)
+
+    @property
+    def region_dim(self) -> int:
+        return self.source.store.dim
+
+    def dataset(self, stage: str) -> CaptionedRegions:
+        if stage not in self._datasets:
+            self._datasets[stage] = self._open(stage)
+        return self._datasets[stage]
+
+    def show(self, image_id: int, stage: str) -> Image.Image | None:
+        return None if self.images is None else self.images.open(self.dataset(stage).pictures[image_id].file)
+
+    def training_references(self) -> Iterator[tuple[str, ...]]:
+        return (picture.references for picture in self.pictures("train") if picture.captions)
+
+    def _open(self, stage: str) -> CaptionedRegions:
+        """Pictures without captions are left out, except where captions are not asked for."""
+        pictures = [picture for picture in self.pictures(stage) if picture.captions or stage == "predict"]
+        if not pictures:
+            raise UserError(f"There is no picture with a caption for {stage!r} in {type(self).__name__}.")
+        cut = sum(len(caption) > self.max_words for picture in pictures for caption in picture.captions)
+        log.info("%s: %d pictures, %d captions cut at %d words.", stage, len(pictures), cut, self.max_words)
+        return CaptionedRegions(pictures, self._listed(stage, pictures), self.source, self.vocabulary, self.max_words)
+
+    def _listed(self, stage: str, pictures: Sequence[CaptionedPicture]) -> list[str]:
+        """What the store calls each picture. All of them must be there."""
+        store = self.source.store
+        found = [store.find(*self.keys(picture)) for picture in pictures]
+        missing = [picture for picture, name in zip(pictures, found, strict=True) if name is None]
+        if missing:
+            raise UserError(
+                f"{len(missing)} of {len(pictures)} pictures for {stage!r} have no regions, such as "
+                f"{', '.join(picture.stem for picture in missing[:3])}. {store.not_found(*self.keys(missing[0]))}"
+            )
+        return [name for name in found if name is not None]
