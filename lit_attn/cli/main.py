@@ -18,6 +18,9 @@ usage: lit-attn VERB ...
 
   fit RECIPE [--model.alignment NAME] [--run NAME]   train; also --resume auto, --ckpt_path last, --from_weights FILE
   validate | test | predict RECIPE --ckpt_path FILE  score a trained model, or --from_weights FILE.safetensors
+  convert ort FILE --legacy-extra-skip on|off        published weights into ours
+  extract regions IMAGES --out FOLDER                detections and features of your own pictures
+  prepare labels KARPATHY.json --out FOLDER          vocabulary and labels in the public layout
   report RUN [RUN ...] [--out FOLDER]                tables, figures and one HTML page from run folders
   recipes ls | show NAME | copy NAME [FILE]          what is shipped
   doctor                                             what is installed, and what each missing thing disables
@@ -64,7 +67,14 @@ def dispatch(argv: Sequence[str]) -> int:
         from lit_attn.cli.training import run
 
         return run(verb, rest)
-    verbs: dict[str, Callable[[list[str]], int]] = {"recipes": _recipes, "doctor": _doctor, "report": _report}
+    verbs: dict[str, Callable[[list[str]], int]] = {
+        "recipes": _recipes,
+        "doctor": _doctor,
+        "report": _report,
+        "convert": _convert,
+        "extract": _extract,
+        "prepare": _prepare,
+    }
     if verb not in verbs:
         known = [*TRAINING, *verbs]
         raise UserError(f"Unknown verb {verb!r}.{did_you_mean(verb, known)} Known: {', '.join(known)}.")
@@ -113,6 +123,24 @@ def _report(argv: list[str]) -> int:
         raise UserError("Usage: lit-attn report RUN [RUN ...] [--out FOLDER]")
     _say(f"report: {write_report(runs, out)}")
     return 0
+
+
+def _convert(argv: list[str]) -> int:
+    from lit_attn.cli.convert import run
+
+    return run(argv)
+
+
+def _extract(argv: list[str]) -> int:
+    from lit_attn.cli.extract import run
+
+    return run(argv)
+
+
+def _prepare(argv: list[str]) -> int:
+    from lit_attn.cli.prepare import run
+
+    return run(argv)
 
 
 def _run_folder(word: str) -> Path:

@@ -15,13 +15,16 @@ from typing import Any, Literal
 import lightning as L
 import yaml
 from jsonargparse import ArgumentError
+from jsonargparse._util import import_object
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 from lightning.pytorch.trainer.states import TrainerStatus
 
 from lit_attn import __version__
+from lit_attn.callbacks.caption_pictures import CaptionPictures
 from lit_attn.checkpoint import read_weights, transfer
 from lit_attn.cli.progress import PlainProgress, print_scores
 from lit_attn.cli.recipes import find_recipe
+from lit_attn.data.captioning import CaptioningData
 from lit_attn.errors import UserError, did_you_mean
 from lit_attn.files import write_text
 from lit_attn.run.checkpoint_io import SafeCheckpointIO, load_checkpoint
@@ -33,6 +36,7 @@ from lit_attn.run.precision import BatchDoublePrecision
 from lit_attn.run.record import RunRecord
 from lit_attn.run.rng import RandomState
 from lit_attn.run.wandb_logger import ID_FILE, KeepWandbId, SafeWandbLogger
+from lit_attn.tasks.captioning import Captioning
 
 log = logging.getLogger("lit_attn")
 
@@ -46,6 +50,7 @@ def run(verb: str, argv: list[str]) -> int:
     if os.getcwd() not in sys.path:  # a user's own alignment, probe or data module often lies beside the command
         sys.path.append(os.getcwd())
     arguments, recipe = _expand(argv)
+    arguments = _model_of_weights(verb, arguments)
     try:
         Training.recipe = recipe
         cli = Training(verb, arguments)
@@ -89,6 +94,28 @@ def _expand(argv: list[str]) -> tuple[list[str], str | None]:
     return found, recipe
 
 
+def _model_of_weights(verb: str, words: list[str]) -> list[str]:
+    """Without a recipe or a model, `--from_weights` brings the model: its class and settings stand in the file."""
+    named = any(word.partition("=")[0] in ("-c", "--config", "--model") for word in words)
+    source = next(
+        (_value(words, i) for i, word in enumerate(words) if word.partition("=")[0] == "--from_weights"), None
+    )
+    if named or source is None or verb == "fit":
+        return words
+    weights = read_weights(Path(source))
+    if weights.task is None:
+        raise UserError(f"{source} does not say which model it is for. Name a recipe: lit-attn {verb} RECIPE …")
+    settings = {k: v for k, v in weights.hyperparameters.items() if k not in ("vocab_size", "region_dim")}
+    model = {"model": {"class_path": weights.task, "init_args": settings}}
+    return ["--config", yaml.safe_dump(model), *words]
+
+
+def _value(words: list[str], i: int) -> str | None:
+    """The value of an option: after its equals sign, or the next word."""
+    _, equals, value = words[i].partition("=")
+    return value if equals else words[i + 1] if i + 1 < len(words) else None
+
+
 def _shorten(error: ArgumentError) -> str:
     """One line of jsonargparse's complaint, with a suggestion for a misspelt key."""
     text = _reason(str(error))
@@ -114,13 +141,24 @@ def _known_keys() -> list[str]:
     """Names of settings, for suggestions."""
     import inspect
 
+    from lit_attn.data.karpathy import KarpathyCaptions
     from lit_attn.data.precomp import PrecompMatching
+    from lit_attn.data.scenes.captioning import ScenesCaptions
     from lit_attn.data.scenes.matching import ScenesMatching
     from lit_attn.tasks.matching import Matching
 
-    classes = (L.Trainer, Matching, PrecompMatching, ScenesMatching)
+    classes = (
+        L.Trainer, Matching, Captioning, PrecompMatching, ScenesMatching, ScenesCaptions, KarpathyCaptions,
+    )  # fmt: skip
     own = ["run", "root", "wandb", "resume", "from_weights", "monitor", "mode", "checkpoint_every", "seed_everything"]
     return own + [name for cls in classes for name in inspect.signature(cls.__init__).parameters]
+
+
+def _class_of(configured: Any) -> type:
+    """The class that a part of the configuration names."""
+    found = import_object(configured["class_path"])
+    assert isinstance(found, type)
+    return found
 
 
 class Training(LightningCLI):
@@ -188,6 +226,8 @@ class Training(LightningCLI):
         settings["ckpt_path"] = None if checkpoint is None else str(checkpoint)
         if checkpoint is not None:
             self._check_against(checkpoint)
+        source = settings.get("from_weights")
+        self._take_words_from(checkpoint or (Path(source) if source else None))
         if FOLDER_VARIABLE in os.environ and "LOCAL_RANK" in os.environ:
             self.folder = Path(os.environ[FOLDER_VARIABLE])
         elif self.resumed and checkpoint is not None:
@@ -233,8 +273,20 @@ class Training(LightningCLI):
         if self.resumed and "config" in checkpoint:
             check_same(yaml.safe_load(checkpoint["config"]), dumped)
         else:
-            asked = dumped.get("model", {}).get("init_args", {})
-            check_hyperparameters(checkpoint.get("hyper_parameters", {}), asked)
+            self._check_network(checkpoint.get("hyper_parameters", {}), dumped)
+
+    def _check_network(self, trained: dict[str, Any], dumped: dict[str, Any]) -> None:
+        model = dumped.get("model", {})
+        free = getattr(_class_of(model), "free_in_evaluation", ())
+        check_hyperparameters(trained, model.get("init_args", {}), free)
+
+    def _take_words_from(self, weights: Path | None) -> None:
+        """A captioner's data use the words of the weights that the command names, unless it names others."""
+        data = self.settings.get("data")
+        if weights is None or data is None or not issubclass(_class_of(data), CaptioningData):
+            return
+        if "vocabulary" in data.init_args and data.init_args.vocabulary is None:
+            data.init_args["vocabulary"] = str(weights)
 
     def _dumped(self) -> dict[str, Any]:
         text = self._parser(self.verb).dump(
@@ -276,9 +328,11 @@ class Training(LightningCLI):
             )
             loggers.append(self.wandb)
             callbacks.append(KeepWandbId(self.wandb))
+        if self.verb == "predict" and issubclass(_class_of(settings.model), Captioning):
+            callbacks.append(CaptionPictures())
         terminal = sys.stdout.isatty()
         if not terminal:
-            callbacks.append(PlainProgress())
+            callbacks.append(PlainProgress(settings.monitor))
             kwargs["enable_progress_bar"] = False
         plugins: list[Any] = [SafeCheckpointIO()]
         trainer = self._get(self.config_init, "trainer", default={})
@@ -307,9 +361,8 @@ class Training(LightningCLI):
         if not source:
             return
         weights = read_weights(Path(source))
-        asked = self._dumped().get("model", {}).get("init_args", {})
         if self.verb != "fit":
-            check_hyperparameters(weights.hyperparameters, asked)
+            self._check_network(weights.hyperparameters, self._dumped())
         known = getattr(self.datamodule, "vocabulary", None)
         if known is not None and weights.vocabulary not in (None, known.fingerprint):
             raise UserError(

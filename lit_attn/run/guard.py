@@ -1,5 +1,6 @@
 """Would a resume change or ignore a flag? Then it must not begin. Compares two configurations; needs no torch."""
 
+from collections.abc import Collection
 from typing import Any
 
 from lit_attn.errors import UserError
@@ -7,7 +8,8 @@ from lit_attn.errors import UserError
 MAY_CHANGE = frozenset(
     {
         "ckpt_path", "config", "resume", "run", "root", "wandb", "from_weights", "weights_only", "checkpoint_every",
-        "data.init_args.num_workers", "trainer.max_epochs", "trainer.min_epochs", "trainer.max_steps", "trainer.min_steps",
+        "data.init_args.num_workers", "data.init_args.vocabulary",
+        "trainer.max_epochs", "trainer.min_epochs", "trainer.max_steps", "trainer.min_steps",
         "trainer.max_time", "trainer.enable_progress_bar", "trainer.enable_model_summary", "trainer.log_every_n_steps",
         "trainer.callbacks", "trainer.logger", "trainer.profiler", "trainer.accelerator", "trainer.default_root_dir",
     }
@@ -42,9 +44,9 @@ def check_same(saved: dict[str, Any], asked: dict[str, Any]) -> None:
         )
 
 
-def check_hyperparameters(trained: dict[str, Any], asked: dict[str, Any]) -> None:
-    """Refuse to evaluate a checkpoint under hyperparameters it was not trained with."""
-    changed = [name for name, value in trained.items() if name in asked and asked[name] != value]
+def check_hyperparameters(trained: dict[str, Any], asked: dict[str, Any], free: Collection[str] = ()) -> None:
+    """Refuse to evaluate a network that is not the one that was trained. `free` settings do not make the network."""
+    changed = [n for n, value in trained.items() if n in asked and asked[n] != value and n not in free]
     if changed:
         lines = [f"  --model.{n}: trained with {trained[n]!r}, the command says {asked[n]!r}" for n in changed]
         fix = " ".join(f"--model.{n} {trained[n]}" for n in changed)

@@ -11,7 +11,7 @@ from lit_attn.run.folder import RunInfo, now
 
 
 class RunRecord(L.Callback):
-    """Status, size and equivalence class of the model, and facts such as the ceiling of the data."""
+    """Status, size and equivalence class of the model, and facts such as scores that need no model."""
 
     def __init__(self, folder: Path, info: RunInfo, config: str) -> None:
         self.folder = folder
@@ -28,10 +28,11 @@ class RunRecord(L.Callback):
 
     def on_save_checkpoint(self, trainer: L.Trainer, pl_module: L.LightningModule, checkpoint: dict[str, Any]) -> None:
         checkpoint["config"] = self.config
+        checkpoint["task"] = f"{type(pl_module).__module__}.{type(pl_module).__qualname__}"
 
     def teardown(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
         for name, value in trainer.callback_metrics.items():
-            if "ceiling" in name:
+            if "/ceiling_" in name or "/rival_" in name:
                 self.info.facts[name] = float(value)
         if self.info.status == "running":
             self.info.status = "done"

@@ -14,7 +14,7 @@ def parallel(count: int) -> list[str]:
     return ["--trainer.devices", str(count), "--trainer.strategy", "ddp"]
 
 
-def measured(lit_attn, tmp_path, count: int, *more: str):
+def measured(lit_attn, tmp_path, recipe: str, count: int, *more: str):
     name = f"p{count}"
     words = [
         "--run",
@@ -26,7 +26,7 @@ def measured(lit_attn, tmp_path, count: int, *more: str):
         *more,
         *parallel(count),
     ]
-    done = lit_attn("validate", "tiny/scan", *words)
+    done = lit_attn("validate", recipe, *words)
     assert done.returncode == 0, done.stderr
     folder = tmp_path / "checkpoints" / name
     assert not list((tmp_path / "checkpoints").glob(f"{name}-*")), "one folder for all processes"
@@ -35,12 +35,16 @@ def measured(lit_attn, tmp_path, count: int, *more: str):
     return {n: float(v) for n, v in scores.items()}, {(r["site"], r["head"], r["metric"]): r for r in rows(heads)}
 
 
-def test_validation_over_1_2_and_3_processes_agrees(lit_attn, tmp_path):
+@pytest.mark.parametrize(
+    ("recipe", "site", "score"), [("scan", "match", "rsum"), ("captioner", "decoder.1.cross", "bleu1")]
+)
+def test_validation_over_1_2_and_3_processes_agrees(lit_attn, tmp_path, recipe, site, score):
     """Thirteen pictures: no number of processes divides them."""
-    scores, heads = measured(lit_attn, tmp_path, 1)
-    assert "val/attention/match/grounding_mass" in scores
+    scores, heads = measured(lit_attn, tmp_path, f"tiny/{recipe}", 1)
+    assert scores[f"val/attention/{site}/grounding_mass"] > 0
+    assert scores[f"val/{score}"] > 0
     for count in (2, 3):
-        other_scores, other_heads = measured(lit_attn, tmp_path, count)
+        other_scores, other_heads = measured(lit_attn, tmp_path, f"tiny/{recipe}", count)
         assert scores.keys() == other_scores.keys()
         for name in scores:
             assert other_scores[name] == pytest.approx(scores[name], abs=1e-9), name
@@ -52,8 +56,8 @@ def test_validation_over_1_2_and_3_processes_agrees(lit_attn, tmp_path):
 
 def test_more_processes_than_pictures_do_not_deadlock(lit_attn, tmp_path):
     words = ["--data.val_scenes", "2", "--data.oracle", "false"]
-    scores, heads = measured(lit_attn, tmp_path, 1, *words)
-    other_scores, other_heads = measured(lit_attn, tmp_path, 3, *words)
+    scores, heads = measured(lit_attn, tmp_path, "tiny/scan", 1, *words)
+    other_scores, other_heads = measured(lit_attn, tmp_path, "tiny/scan", 3, *words)
     assert other_scores == pytest.approx(scores, abs=1e-9)
     assert {k: r["count"] for k, r in heads.items()} == {k: r["count"] for k, r in other_heads.items()}
 
