@@ -14,6 +14,7 @@ from functools import cache
 from typing import Literal
 
 import matplotlib as mpl
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
@@ -56,6 +57,17 @@ def site_colors(count: int) -> list[str]:
         return list(HUES[:count])
     scale = mpl.colormaps["viridis"]
     return [mpl.colors.to_hex(scale(0.1 + 0.75 * index / (count - 1))) for index in range(count)]
+
+
+def quiet_axes(axes: Axes) -> None:
+    """Ink for the text, a faint grid, a line below and no other frame."""
+    axes.tick_params(labelsize=8, colors=INK, length=0)
+    axes.grid(visible=True, color=INK, alpha=0.12, linewidth=0.8)
+    for side, spine in axes.spines.items():
+        spine.set_visible(side == "bottom")
+        spine.set_color(INK)
+        spine.set_alpha(0.35)
+    axes.patch.set_visible(False)
 
 
 def to_svg(figure: Figure) -> str:

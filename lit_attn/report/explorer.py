@@ -17,33 +17,42 @@ from lit_attn.report.sections import Section, section
 PAGE_BUDGET = 24_000_000
 """Bytes of samples and pictures in one page; more would make it slow to open and to send."""
 
+_PROSE_FACTS = ("written", "verdicts")
+
 
 @dataclass(frozen=True)
 class Entry:
     """One sample in the page: its button with the picture, and its data."""
 
+    number: int
     run: int
+    sample: Sample
     button: Markup
     block: Markup
 
 
-def explorer_section(runs: Sequence[Run], budget: int = PAGE_BUDGET) -> Section | None:
-    """The explorer with as many samples as the budget allows, at least one."""
-    total = sum(len(run.gallery) for run in runs)
-    if not total:
-        return None
+def explorer_entries(runs: Sequence[Run], budget: int = PAGE_BUDGET) -> list[Entry]:
+    """As many samples as the budget allows, at least one if there is any."""
     entries: list[Entry] = []
     used = 0
+    as_prose = [{sample.path for sample in run.writing} for run in runs]
     for number, (index, sample) in enumerate(_in_turns(runs)):
-        entry = _entry(number, index, sample)
+        entry = _entry(number, index, sample, _PROSE_FACTS if sample.path in as_prose[index] else ())
         used += len(entry.button) + len(entry.block)
         if entries and used > budget:
             break
         entries.append(entry)
+    return entries
+
+
+def explorer_section(runs: Sequence[Run], entries: Sequence[Entry]) -> Section | None:
+    """The explorer of these samples."""
+    if not entries:
+        return None
     return section(
         "gallery",
         "Where it looks",
-        _note(len(entries), total),
+        _note(len(entries), sum(len(run.gallery) for run in runs)),
         _frame(runs, entries),
         *(entry.block for entry in entries),
         note="Point at a word or a region, or move to it with the Tab and arrow keys; a click or Enter holds it.",
@@ -66,7 +75,7 @@ def _note(shown: int, total: int) -> Markup | None:
     )
 
 
-def _entry(number: int, run: int, sample: Sample) -> Entry:
+def _entry(number: int, run: int, sample: Sample, left_out: Sequence[str]) -> Entry:
     picture, size = picture_payload(sample)
     text = sample.title or " ".join(sample.words) or sample.sample_id
     image = tag("img", src=picture, alt="", decoding="async") if picture else tag("span", class_="no-picture")
@@ -83,7 +92,8 @@ def _entry(number: int, run: int, sample: Sample) -> Entry:
         data_run=str(run),
         data_id=sample.sample_id,
     )
-    return Entry(run, button, data_block(f"sample-{number}", sample_payload(sample, size)))
+    block = data_block(f"sample-{number}", sample_payload(sample, size, left_out))
+    return Entry(number, run, sample, button, block)
 
 
 def _frame(runs: Sequence[Run], entries: Sequence[Entry]) -> Markup:

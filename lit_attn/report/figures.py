@@ -6,7 +6,7 @@ colour everywhere.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,13 +14,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from lit_attn.report.drawing import DASHES, DOTTED, INK, Dash, site_colors
+from lit_attn.report.drawing import DASHES, DOTTED, INK, Dash, quiet_axes, site_colors
 from lit_attn.report.heads import HeadGrid, color_range, grid_row
 from lit_attn.report.looks import run_looks
 from lit_attn.report.metrics import CHANCE, Series, attention_name, chance_of, score_names
 from lit_attn.report.runs import Run
 from lit_attn.report.tables import best_step
 from lit_attn.report.text import format_number, natural_key
+from lit_attn.report.yardstick import Yardstick, are_yardsticks, yardsticks_of
 
 _COLUMNS = 3
 _HEAT_COLUMNS = 4
@@ -46,35 +47,28 @@ class Panel:
 
     title: str
     curves: tuple[Curve, ...]
-    ceilings: dict[str, float] = field(default_factory=dict)
-    """Colour to height: the value that no model can pass."""
-
-
-def ceiling_of(run: Run, metric: str) -> float | None:
-    """The best value that is possible for a metric, if the run knows it: the fact `val/ceiling_rsum` for `val/rsum`."""
-    stage, _, rest = metric.partition("/")
-    value = run.fact(f"{stage}/ceiling_{rest}")
-    return float(value) if isinstance(value, int | float) else None
+    heights: tuple[tuple[str, Yardstick], ...] = ()
+    """Colours and what the curves of that colour are measured against."""
 
 
 def score_panels(runs: Sequence[Run]) -> list[Panel]:
-    """A panel per score, monitored ones first, then one per training metric."""
-    logged = list(dict.fromkeys(name for run in runs for name in run.metrics))
+    """A panel per score, monitored ones first, then one per training metric; yardsticks join their score."""
+    names = list(dict.fromkeys(name for run in runs for name in run.metrics))
+    yardsticks = are_yardsticks(names)
+    logged = [name for name in names if name not in yardsticks]
     scores = score_names(logged, [run.info.monitor for run in runs])
     others = [name for name in logged if name not in scores and attention_name(name) is None]
     ordered = scores + sorted(others, key=lambda name: (not name.startswith("train/"), natural_key(name)))
     looks = run_looks(runs)
     panels = []
     for name in ordered:
-        curves, ceilings = [], {}
+        curves, heights = [], []
         for look, run in zip(looks, runs, strict=True):
             if name in run.metrics:
                 best = best_step(run) if name == run.info.monitor else None
                 curves.append(Curve(run.name, run.metrics[name], look.color, look.dash, best_step=best))
-                ceiling = ceiling_of(run, name)
-                if ceiling is not None:
-                    ceilings[look.color] = ceiling
-        panels.append(Panel(name, tuple(curves), ceilings))
+                heights += [(look.color, yardstick) for yardstick in yardsticks_of(run, name)]
+        panels.append(Panel(name, tuple(curves), tuple(dict.fromkeys(heights))))
     return panels
 
 
@@ -180,24 +174,25 @@ def _draw_panel(axes: Axes, panel: Panel, *, below: bool) -> None:
             axes.plot(
                 [curve.best_step], [height], "o", markersize=7, markerfacecolor="none", color=curve.color, label="best"
             )
-    for color, height in panel.ceilings.items():
-        axes.axhline(height, color=color, linestyle=DOTTED, linewidth=1.0, label="ceiling")
-    if panel.ceilings:
-        height = max(panel.ceilings.values())
-        axes.annotate("ceiling", (0.01, height), xycoords=("axes fraction", "data"), va="bottom", fontsize=7, color=INK)
-        axes.margins(y=0.12)
+    _draw_heights(axes, panel)
     axes.set_title(panel.title, loc="left", fontsize=9.5, color=INK)
     if below:
         axes.set_xlabel("step", fontsize=8, color=INK)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
     axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
-    axes.tick_params(labelsize=8, colors=INK, length=0)
-    axes.grid(visible=True, color=INK, alpha=0.12, linewidth=0.8)
-    for side, spine in axes.spines.items():
-        spine.set_visible(side == "bottom")
-        spine.set_color(INK)
-        spine.set_alpha(0.35)
-    axes.patch.set_visible(False)
+    quiet_axes(axes)
+
+
+def _draw_heights(axes: Axes, panel: Panel) -> None:
+    """A dotted line each; of several with one label, the highest carries it."""
+    highest: dict[str, float] = {}
+    for color, yardstick in panel.heights:
+        axes.axhline(yardstick.value, color=color, linestyle=DOTTED, linewidth=1.0, label=yardstick.label)
+        highest[yardstick.label] = max(yardstick.value, highest.get(yardstick.label, yardstick.value))
+    for label, height in highest.items():
+        axes.annotate(label, (0.01, height), xycoords=("axes fraction", "data"), va="bottom", fontsize=7, color=INK)
+    if highest:
+        axes.margins(y=0.12)
 
 
 def draw_heat_maps(grids: Sequence[tuple[str, HeadGrid]], metric: str) -> Figure:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lit_attn.report.errors import ReportError
 
-_OUR_FIGURES = ("curves-", "heads-", "map-")
+_OUR_FIGURES = ("curves-", "capture-", "heads-", "map-")
 
 
 def prepare_folder(folder: Path) -> None:
@@ -47,6 +47,13 @@ def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
         raise ReportError(f"{folder}: cannot write the report ({error.strerror}).") from error
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+
+
+def free_name(name: str, taken: Mapping[str, object]) -> str:
+    """The name, or the first numbered one that no other has, whatever the case of their letters."""
+    candidates = [name, *(f"{name}-{number}" for number in range(2, len(taken) + 3))]
+    lowered = {other.lower() for other in taken}
+    return next(candidate for candidate in candidates if candidate.lower() not in lowered)
 
 
 def _remove_stale(figures: Path, current: set[str]) -> None:

@@ -58,6 +58,12 @@ class Sample:
     gold: tuple[GoldLink, ...]
     maps: tuple[MapName, ...]
 
+    @property
+    def written(self) -> str | None:
+        """What the model itself wrote about the picture, if it writes."""
+        fact = self.facts.get("written")
+        return fact if isinstance(fact, str) else None
+
     def size(self, stream: Stream) -> int:
         return len(self.words) if stream == "words" else len(self.boxes)
 

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from lit_attn.report.chance import against_chance, highest
-from lit_attn.report.figures import ceiling_of
 from lit_attn.report.looks import Look, run_looks
 from lit_attn.report.markup import Markup, join, tag
 from lit_attn.report.runs import Run
 from lit_attn.report.tables import ScoreRow, ScoreTable
 from lit_attn.report.text import format_count, format_number
+from lit_attn.report.yardstick import yardsticks_of
 
 _MOST_CARDS = 8
 _STATUS_SIGNS = {"done": "✓", "running": "…", "failed": "✕", "terminated": "■"}
@@ -92,15 +92,12 @@ def _score_tile(row: ScoreRow) -> Markup | None:
     is_best = monitor in row.best
     value = row.best[monitor] if is_best else row.last[monitor]
     where = f"best, at step {format_count(row.best_step)}" if is_best and row.best_step is not None else "last value"
-    ceiling = ceiling_of(row.run, monitor)
-    share = None
-    if ceiling:
-        share = tag("p", f"{100 * value / ceiling:.1f} % of the ceiling {format_number(ceiling)}", class_="tile-note")
+    shares = [tag("p", known.share(value), class_="tile-note") for known in yardsticks_of(row.run, monitor)]
     return tag(
         "div",
         tag("p", monitor, class_="tile-name"),
         tag("p", format_number(value), class_="tile-value"),
-        share,
+        *shares,
         tag("p", where, class_="tile-note"),
         class_="tile main",
     )

@@ -14,21 +14,24 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from lit_attn.report import drawing, figures
-from lit_attn.report.explorer import explorer_section
-from lit_attn.report.files import prepare_folder, write_files
+from lit_attn.report.capture import Captures, capture_section, captures, draw_capture
+from lit_attn.report.explorer import explorer_entries, explorer_section
+from lit_attn.report.files import free_name, prepare_folder, write_files
 from lit_attn.report.gallery import Sample, read_maps
 from lit_attn.report.heads import head_grid, latest
 from lit_attn.report.heat import constant_chances, head_metrics, heat_section
 from lit_attn.report.markup import Markup, data_block, join, tag
 from lit_attn.report.overview import page_head
+from lit_attn.report.raw import is_raw
 from lit_attn.report.runs import Run, read_runs
 from lit_attn.report.scores import scores_section
 from lit_attn.report.sections import Section, config_section, curves_section
 from lit_attn.report.tables import ScoreTable, score_table, to_csv, to_markdown
 from lit_attn.report.text import slug
+from lit_attn.report.writing import writing_section
 
 _MOST_MAPS = 2
-_SCRIPTS = ("page.js", "heat.js", "weights.js", "map.js", "explorer.js")
+_SCRIPTS = ("page.js", "heat.js", "weights.js", "map.js", "explorer.js", "writing.js")
 
 
 def write_report(runs: Sequence[Path], out: Path | None = None) -> Path:
@@ -48,15 +51,20 @@ def write_report(runs: Sequence[Path], out: Path | None = None) -> Path:
 def report_files(runs: Sequence[Run]) -> dict[str, bytes]:
     """Every file of the report by its path, the page last."""
     table = score_table(runs)
-    curves = curve_figures(runs)
+    curves, compared = curve_figures(runs), captures(runs)
     files: dict[str, bytes] = {"scores.csv": to_csv(table).encode(), "scores.md": to_markdown(table).encode()}
-    drawn = {**{name: figure for name, (_, figure) in curves.items()}, **heat_figures(runs), **map_figures(runs)}
+    drawn = {
+        **{name: figure for name, (_, figure) in curves.items()},
+        **{name: draw_capture(comparison) for name, (_, comparison) in compared.items()},
+        **heat_figures(runs),
+        **map_figures(runs),
+    }
     documents = {name: drawing.to_svg(figure) for name, figure in drawn.items()}
     for name, figure in drawn.items():
         files[f"figures/{name}.svg"] = documents[name].encode()
         files[f"figures/{name}.png"] = drawing.to_png(figure)
-    shown = [(name, title, documents[name]) for name, (title, _) in curves.items()]
-    files["index.html"] = build_page(runs, table, shown).encode()
+    titles = {name: title for name, (title, _) in curves.items()}
+    files["index.html"] = build_page(runs, table, titles, compared, documents).encode()
     return files
 
 
@@ -85,7 +93,7 @@ def heat_figures(runs: Sequence[Run]) -> dict[str, Figure]:
                 if grid.rows:
                     grids.append((f"{run.name}, {table.stage} {table.step}", grid))
         if grids:
-            found[_free(f"heads-{slug(metric)}", found)] = figures.draw_heat_maps(grids, metric)
+            found[free_name(f"heads-{slug(metric)}", found)] = figures.draw_heat_maps(grids, metric)
     return found
 
 
@@ -96,12 +104,14 @@ def map_figures(runs: Sequence[Run]) -> dict[str, Figure]:
         for sample in run.gallery[: max(1, _MOST_MAPS // len(runs))]:
             figure = _map_figure(sample)
             if figure is not None:
-                found[_free(f"map-{slug(run.name)}-{slug(sample.sample_id)}", found)] = figure
+                found[free_name(f"map-{slug(run.name)}-{slug(sample.sample_id)}", found)] = figure
     return found
 
 
 def _map_figure(sample: Sample) -> Figure | None:
-    crossing = [name for name in sample.maps if name.query != name.key_stream]
+    crossing = sorted(
+        (name for name in sample.maps if name.query != name.key_stream), key=lambda name: is_raw(name.site)
+    )
     if not crossing or not sample.words or not sample.boxes:
         return None
     name = crossing[0]
@@ -110,19 +120,22 @@ def _map_figure(sample: Sample) -> Figure | None:
     return figures.draw_word_map(weights, rows, columns, f"{name.site}, mean of heads")
 
 
-def _free(name: str, taken: Mapping[str, object]) -> str:
-    candidates = [name, *(f"{name}-{number}" for number in range(2, len(taken) + 3))]
-    lowered = {other.lower() for other in taken}
-    return next(candidate for candidate in candidates if candidate.lower() not in lowered)
-
-
-def build_page(runs: Sequence[Run], table: ScoreTable, curves: Sequence[tuple[str, str, str]]) -> str:
-    """The whole page as HTML."""
+def build_page(
+    runs: Sequence[Run],
+    table: ScoreTable,
+    curves: Mapping[str, str],
+    compared: Captures,
+    documents: Mapping[str, str],
+) -> str:
+    """The whole page as HTML; `curves` holds the titles of the learning curves, `documents` all drawings as SVG."""
     style, script = _asset("page.css"), page_script()
+    entries = explorer_entries(runs)
     found = [
         scores_section(table),
-        explorer_section(runs),
-        curves_section(curves),
+        writing_section(runs, entries),
+        explorer_section(runs, entries),
+        curves_section([(name, title, documents[name]) for name, title in curves.items()]),
+        capture_section(runs, compared, documents),
         heat_section(runs),
         config_section(runs),
     ]

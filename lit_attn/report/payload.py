@@ -6,12 +6,14 @@ that is not a number has the scale nan and no bytes worth reading.
 """
 
 import base64
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lit_attn.report.gallery import MapName, Sample, Weights, picture_size, read_maps
+from lit_attn.report.raw import is_raw, used_site
 from lit_attn.report.text import format_number
 
 STEPS = 255
@@ -50,7 +52,7 @@ def map_payload(name: MapName, weights: Weights) -> dict[str, object]:
     """One map as the page reads it: bytes in row-major order, scales as little-endian float32."""
     quantised = quantise(weights)
     return {
-        "site": name.site,
+        "site": f"{used_site(name.site)}, raw capture" if is_raw(name.site) else name.site,
         "call": name.call,
         "query": name.query,
         "keys": name.key_stream,
@@ -60,9 +62,10 @@ def map_payload(name: MapName, weights: Weights) -> dict[str, object]:
     }
 
 
-def sample_payload(sample: Sample, size: tuple[int, int]) -> dict[str, object]:
-    """One sample as the page reads it, without its picture."""
+def sample_payload(sample: Sample, size: tuple[int, int], left_out: Collection[str] = ()) -> dict[str, object]:
+    """One sample as the page reads it, without its picture and the facts left out; raw captures stand last."""
     maps = read_maps(sample)
+    ordered = sorted(sample.maps, key=lambda name: is_raw(name.site))
     return {
         "id": sample.sample_id,
         "title": sample.title,
@@ -71,10 +74,12 @@ def sample_payload(sample: Sample, size: tuple[int, int]) -> dict[str, object]:
         "labels": list(sample.labels),
         "size": list(size),
         "facts": [
-            [name, fact if isinstance(fact, str) else format_number(fact)] for name, fact in sample.facts.items()
+            [name, fact if isinstance(fact, str) else format_number(fact)]
+            for name, fact in sample.facts.items()
+            if name not in left_out
         ],
         "gold": [[list(link.words), list(link.regions)] for link in sample.gold],
-        "maps": [map_payload(name, maps[name.key]) for name in sample.maps],
+        "maps": [map_payload(name, maps[name.key]) for name in ordered],
     }
 
 

@@ -17,10 +17,12 @@ from lit_attn.report.errors import ReportError
 from lit_attn.report.gallery import Sample, read_gallery
 from lit_attn.report.heads import HeadTable, read_heads
 from lit_attn.report.metrics import Series, read_metrics
+from lit_attn.report.raw import split_heads, without_raw
 from lit_attn.report.text import plain
 
 Mode = Literal["max", "min"]
 
+_MOST_WRITING = 12
 _EVIDENCE = ("metrics.csv", "attention", "gallery")
 _TRACES = ("run.json", "config.yaml", *_EVIDENCE)
 
@@ -58,11 +60,18 @@ class Run:
     """The same, flattened to dotted keys."""
     metrics: dict[str, Series]
     heads: tuple[HeadTable, ...]
+    raw_heads: tuple[HeadTable, ...]
+    """The raw captures beside what the network used (see `raw.py`); neither `metrics` nor `heads` holds them."""
     gallery: tuple[Sample, ...]
 
     @property
     def name(self) -> str:
         return self.info.name
+
+    @property
+    def writing(self) -> tuple[Sample, ...]:
+        """The samples whose written text the page shows as prose."""
+        return tuple(sample for sample in self.gallery if sample.written is not None)[:_MOST_WRITING]
 
     def fact(self, name: str) -> float | str | None:
         return (self.info.facts or {}).get(name)
@@ -95,13 +104,16 @@ def read_run(folder: Path) -> Run:
     info = read_info(folder)
     metrics, config = folder / "metrics.csv", folder / "config.yaml"
     text = _read_config(config) if config.is_file() else None
+    scalars = read_metrics(metrics, still_growing=info.status == "running") if metrics.is_file() else {}
+    heads, raw_heads = split_heads(read_heads(folder / "attention"))
     return Run(
         folder=folder,
         info=info,
         config=text,
         settings={} if text is None else _settings(config, text),
-        metrics=read_metrics(metrics, still_growing=info.status == "running") if metrics.is_file() else {},
-        heads=read_heads(folder / "attention"),
+        metrics=without_raw(scalars),
+        heads=heads,
+        raw_heads=raw_heads,
         gallery=read_gallery(folder / "gallery"),
     )
 

@@ -2,13 +2,17 @@
 
 import csv
 import json
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import yaml
 from PIL import Image, ImageDraw
+
+from lit_attn.report.page import write_report
 
 WORDS = ["a", "red", "sofa", "stands", "left", "of", "the", "green", "plant", "under", "a", "big", "bright", "lamp"]
 OBJECTS = ("sofa", "plant", "lamp", "table", "chair", "rug")
@@ -16,6 +20,19 @@ HUES = ((178, 60, 50), (60, 130, 70), (235, 205, 90), (140, 95, 60), (70, 90, 16
 HEADS, LAYERS = 8, 3
 
 RunWriter = Callable[..., Path]
+
+BROWSER_FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--no-first-run",
+    "--disable-sync",
+    "--disable-component-update",
+    "--window-size=1400,2200",
+)
+PARAGRAPH = "a red sofa , and a plant . it is big . the lamp hangs"
+HOSTILE_TEXT = '<img src=x onerror="window.injected=1"> </script><script>window.injected=1</script> .'
 
 
 def scores_at(step: int, seed: int) -> dict[str, float]:
@@ -206,3 +223,61 @@ def small_run(tmp_path: Path) -> Path:
 @pytest.fixture
 def run(tmp_path: Path, write_run: RunWriter) -> Path:
     return write_run(tmp_path / "checkpoints" / "scan-general-0")
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A headless Chromium that logs what it is asked for."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="install selenium to run it")
+    chromium, driver_path = shutil.which("chromium"), shutil.which("chromedriver")
+    if not (chromium and driver_path):
+        pytest.skip("install chromium and chromium-driver to run it")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for flag in (*BROWSER_FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver_path))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="session")
+def captioner(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that writes paragraphs and has raw captures that look better than the used ones, with its report."""
+    folder = tmp_path_factory.mktemp("runs") / "captioner"
+    (folder / "attention").mkdir(parents=True)
+    (folder / "gallery").mkdir()
+    facts = {"val/rival_cider": 49.60082}
+    (folder / "run.json").write_text(json.dumps({"monitor": "val/cider", "mode": "max", "facts": facts}))
+    sites = ("decoder.0.cross", "raw.decoder.0.cross")
+    names = [f"val/attention/{site}/{metric}" for site in sites for metric in ("grounding_mass", "grounding_chance")]
+    scalars = ["epoch,step,val/cider,val/rival_cider," + ",".join(names), "0,1,30,49.60082,0.2,0.1,0.9,0.1"]
+    (folder / "metrics.csv").write_text("\n".join([*scalars, "1,2,52.08086,49.60082,0.3,0.1,0.8,0.1"]) + "\n")
+    rows = [
+        f"{prefix}{site},{head},entropy,{value},7"
+        for site, used, raw in (
+            ("decoder.0.cross", (0.9, 0.8, 0.4), (0.7, 0.5, 0.3)),
+            ("decoder.1.cross", (0.6, 0.5, "nan"), (0.25, 0.0, 0.125)),
+            ("encoder.0.self", (1.0, 0.5, 0.75), (0.5, 0.25, 0.75)),
+        )
+        for prefix, values in (("", used), ("raw.", raw))
+        for head, value in enumerate(values)
+    ]
+    (folder / "attention" / "val-00000002.csv").write_text("\n".join(["site,head,metric,value,count", *rows]) + "\n")
+    maps = [
+        {"key": "match", "site": "raw.decoder.2.cross", "call": 0, "query": "regions", "key_stream": "words"},
+        {"key": "self", "site": "decoder.2.self", "call": 0, "query": "words", "key_stream": "words"},
+        {"key": "cross", "site": "decoder.2.cross", "call": 0, "query": "words", "key_stream": "regions"},
+    ]
+    told: dict[int, dict[str, object]] = {number: {"written": PARAGRAPH, "room": "attic"} for number in range(14)}
+    told[0]["verdicts"] = "true false unclear"
+    told[1] = {"written": HOSTILE_TEXT, "verdicts": "true"}
+    told[2]["written"] = ""
+    told[4]["verdicts"] = "true <b>maybe</b>"
+    told[5] = {"room": "hall"}
+    for number, sample_facts in told.items():
+        title = HOSTILE_TEXT if number == 1 else "a room with a sofa . a lamp , too ."
+        write_sample(folder / "gallery", number, heads=1, maps=maps, facts=sample_facts, title=title)
+    write_report([folder])
+    return folder

@@ -64,7 +64,7 @@ def test_one_run(run: Path) -> None:
     text = found.read_text(encoding="utf-8")
     best = float(rows[0]["val/rsum best"])
     assert f"{best:.1f}" in text
-    assert f"{100 * best / 571.2:.1f} % of the ceiling 571.2" in text
+    assert f"{100 * best / 571.2:.1f} % of the ceiling (571.2)" in text
     assert re.search(r"0\.\d+<small> vs chance 0\.0830</small>", text)
     assert not list((run / "report").glob(".report-*"))
 
@@ -218,10 +218,10 @@ def test_odd_but_legal_folders(small_run: Path, sample_writer: Callable[..., Non
 
 def test_samples_beyond_the_budget_are_counted(tmp_path: Path, write_run: Callable[..., Path]) -> None:
     runs = read_runs([write_run(tmp_path / "a", samples=3), write_run(tmp_path / "b", samples=2)])
-    full = explorer.explorer_section(runs)
+    full = explorer.explorer_section(runs, explorer.explorer_entries(runs))
     assert full is not None
     assert "samples fit" not in full.content
-    small = explorer.explorer_section(runs, budget=1)
+    small = explorer.explorer_section(runs, explorer.explorer_entries(runs, budget=1))
     assert small is not None
     assert "1 of 5 samples fit in the page" in small.content
 

@@ -226,7 +226,8 @@ function startExplorer() {
     });
     view.site.replaceChildren(...options);
     const same = options.findIndex((option) => option.textContent === before);
-    view.site.selectedIndex = options.length ? Math.max(0, same) : -1;
+    const between = state.sample.maps.findIndex((map) => map.query !== map.keys);
+    view.site.selectedIndex = options.length ? Math.max(0, same >= 0 ? same : between) : -1;
     chooseSite();
   }
 
