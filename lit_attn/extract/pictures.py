@@ -72,7 +72,6 @@ def open_picture(content: bytes) -> Image.Image:
     try:
         with warnings.catch_warnings(), Image.open(io.BytesIO(content)) as image:
             warnings.simplefilter("ignore")
-            image.load()
             return as_rgb(ImageOps.exif_transpose(image))
     except UnidentifiedImageError as error:
         raise UserError("it is not a picture, or its header is damaged") from error

@@ -1,4 +1,4 @@
-"""What would a raw capture have said? Normalised entropy by layer, as the network used attention and as captured raw."""
+"""What would a raw capture have said? Normalised entropy by layer: of attention as used, and as captured raw."""
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean

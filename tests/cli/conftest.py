@@ -1,12 +1,19 @@
 """How do tests run the command? In a process of its own, in an empty folder, with one thread and without W&B's network."""
 
+import contextlib
 import csv
+import io
+import logging
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+
+from lit_attn.cli.main import main
 
 COMMAND = [sys.executable, "-m", "lit_attn"]
 SMALL = ["--data.train_scenes", "20", "--data.batch_size", "10", "--data.oracle", "false"]
@@ -36,6 +43,42 @@ def lit_attn(tmp_path):
         )
 
     return run
+
+
+class Inside(NamedTuple):
+    """What a command run in this very process left."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def run_inside(folder: Path, *words: str) -> Inside:
+    """`lit-attn …` in `folder` without a new process: seconds faster, for what needs no kill and no second process."""
+    out, err, before, kept = io.StringIO(), io.StringIO(), Path.cwd(), dict(os.environ)
+    handler = logging.StreamHandler(err)
+    logger = logging.getLogger("lit_attn")
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    os.environ["WANDB_MODE"] = "offline"
+    os.chdir(folder)
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), warnings.catch_warnings():
+            code = main(list(words))
+    finally:
+        os.chdir(before)
+        os.environ.clear()
+        os.environ.update(kept)
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+    return Inside(code, out.getvalue(), err.getvalue())
+
+
+@pytest.fixture
+def inside(tmp_path):
+    """Runs `lit-attn …` in tmp_path and this process."""
+    return lambda *words: run_inside(tmp_path, *words)
 
 
 def rows(path: Path) -> list[dict[str, str]]:

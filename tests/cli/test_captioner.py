@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+import time
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import torch
 
 from lit_attn.checkpoint import read_weights, write_weights
 from lit_attn.data.regions import Regions, write_npz
-from tests.cli.conftest import COMMAND, environment, rows
+from tests.cli.conftest import COMMAND, environment, rows, run_inside
 from tests.cli.test_resume import compare
 
 pytestmark = pytest.mark.slow
@@ -22,8 +23,8 @@ SELF_CRITICAL = ["fit", "tiny/captioner", *SMALL, "--model.objective", "self_cri
 def trained(tmp_path_factory):
     """The folder in which `lit-attn fit tiny/captioner` was run."""
     folder = tmp_path_factory.mktemp("trained")
-    words = [*COMMAND, "fit", "tiny/captioner", *SMALL, "--run", "a"]
-    subprocess.run(words, cwd=folder, env=environment(), check=True, capture_output=True)
+    done = run_inside(folder, "fit", "tiny/captioner", *SMALL, "--run", "a")
+    assert done.returncode == 0, done.stderr
     return folder
 
 
@@ -47,40 +48,40 @@ def test_what_a_run_leaves(trained):
     np.testing.assert_allclose(own[:, 1, 0].astype(float), 1, atol=1e-6, err_msg="the first word has read START only")
 
 
-def test_settings_of_evaluation_may_change_and_those_of_the_network_not(lit_attn, trained, tmp_path):
+def test_settings_of_evaluation_may_change_and_those_of_the_network_not(inside, trained, tmp_path):
     (tmp_path / "checkpoints").symlink_to(trained / "checkpoints")
     best = str(trained / "checkpoints" / "a" / "best.ckpt")
     words = ["validate", "tiny/captioner", *SMALL, "--ckpt_path", best, "--run", "raw"]
-    done = lit_attn(*words, "--model.capture", "raw_residual", "--model.validation_beam", "3")
+    done = inside(*words, "--model.capture", "raw_residual", "--model.validation_beam", "3")
     assert done.returncode == 0, done.stderr
     (table,) = (trained / "checkpoints" / "raw" / "attention").glob("*.csv")
     sites = {row["site"] for row in rows(table)}
     assert {"decoder.1.cross", "raw.decoder.1.cross", "raw.encoder.0.self"} <= sites
-    wrong = lit_attn(*words, "--model.geometry", "raw")
+    wrong = inside(*words, "--model.geometry", "raw")
     assert wrong.returncode == 2
     assert "--model.geometry: trained with 'trigonometric'" in wrong.stderr
 
 
-def test_self_critical_training_from_weights(lit_attn, trained):
+def test_self_critical_training_from_weights(inside, trained):
     best = str(trained / "checkpoints" / "a" / "best.ckpt")
-    done = lit_attn(*SELF_CRITICAL, "--from_weights", best, "--run", "b", "--trainer.max_epochs", "1")
+    done = inside(*SELF_CRITICAL, "--from_weights", best, "--run", "b", "--trainer.max_epochs", "1")
     assert done.returncode == 0, done.stderr
     assert "created 0, dropped 0" in done.stderr
 
 
-def test_a_killed_self_critical_run_goes_on_to_the_bit(tmp_path):
+def test_a_killed_self_critical_run_goes_on_to_the_bit(inside, tmp_path):
     """Random texts, greedy baseline, document frequencies: all come back."""
-    fit = [*COMMAND, *SELF_CRITICAL, "--checkpoint_every", "2"]
-    subprocess.run([*fit, "--run", "whole"], cwd=tmp_path, env=environment(), check=True, capture_output=True)
+    fit = [*SELF_CRITICAL, "--checkpoint_every", "2"]
+    assert inside(*fit, "--run", "whole").returncode == 0
     last = tmp_path / "checkpoints" / "cut" / "last.ckpt"
-    process = subprocess.Popen([*fit, "--run", "cut"], cwd=tmp_path, env=environment(), stderr=subprocess.DEVNULL,
-                               stdout=subprocess.DEVNULL)  # fmt: skip
+    process = subprocess.Popen([*COMMAND, *fit, "--run", "cut"], cwd=tmp_path, env=environment(),
+                               stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)  # fmt: skip
     while process.poll() is None and not last.exists():
-        pass
+        time.sleep(0.01)
     process.kill()
     process.wait()
-    resumed = [*fit, "--run", "cut", "--resume", "auto"]
-    subprocess.run(resumed, cwd=tmp_path, env=environment(), check=True, capture_output=True)
+    done = inside(*fit, "--run", "cut", "--resume", "auto")
+    assert done.returncode == 0, done.stderr
     compare(tmp_path / "checkpoints" / "whole", last.parent)
 
 
@@ -100,7 +101,7 @@ def write_regions(folder, name: str, count: int, dim: int = 48, **more) -> None:
     )
 
 
-def test_weights_alone_caption_a_folder_of_regions(lit_attn, weights, tmp_path):
+def test_weights_alone_caption_a_folder_of_regions(inside, weights, tmp_path):
     """No recipe, no vocabulary: both stand in the file. Pictures without boxes, with many, with strange ones."""
     regions = tmp_path / "regions"
     write_regions(regions, "none", 0)
@@ -109,7 +110,7 @@ def test_weights_alone_caption_a_folder_of_regions(lit_attn, weights, tmp_path):
     strange = np.array([[-50, -20, 900, 800], [10, 10, 10, 10], [299, 0, 300, 200]], np.float32)
     write_npz(Regions("strange", np.ones((3, 48), np.float32), strange, 300, 200), regions / "strange.npz")
     words = ["--from_weights", str(weights), "--data", "lit_attn.data.region_folder.RegionFolder"]
-    done = lit_attn("predict", *words, "--data.root", "regions", "--run", "mine")
+    done = inside("predict", *words, "--data.root", "regions", "--run", "mine")
     assert done.returncode == 0, done.stderr
     run = tmp_path / "checkpoints" / "mine"
     found = {line["picture"]: line for line in map(json.loads, (run / "predictions.jsonl").read_text().splitlines())}
@@ -117,22 +118,22 @@ def test_weights_alone_caption_a_folder_of_regions(lit_attn, weights, tmp_path):
     assert sorted(path.stem for path in (run / "pictures").iterdir()) == sorted(found)
 
 
-def test_bad_weights_and_regions_are_named(lit_attn, weights, tmp_path):
+def test_bad_weights_and_regions_are_named(inside, weights, tmp_path):
     data = ["--data", "lit_attn.data.region_folder.RegionFolder", "--data.root", "regions"]
     write_regions(tmp_path / "regions", "other", 5, dim=7)
-    done = lit_attn("predict", "--from_weights", str(weights), *data)
+    done = inside("predict", "--from_weights", str(weights), *data)
     assert done.returncode == 2
     assert "do not fit this model" in done.stderr
     shutil.rmtree(tmp_path / "regions")
     write_regions(tmp_path / "regions", "fine", 5)
     other = tmp_path / "words.json"
     other.write_text(json.dumps({"ix_to_word": {"1": "cat"}}))
-    done = lit_attn("predict", "--from_weights", str(weights), *data, "--data.vocabulary", str(other))
+    done = inside("predict", "--from_weights", str(weights), *data, "--data.vocabulary", str(other))
     assert done.returncode == 2
     assert "vocabulary" in done.stderr
-    done = lit_attn("validate", "--from_weights", str(weights), *data)
+    done = inside("validate", "--from_weights", str(weights), *data)
     assert done.returncode == 2
     assert "without captions" in done.stderr
     torch.save({"a": torch.zeros(1)}, tmp_path / "foreign.ckpt")
-    done = lit_attn("predict", "--from_weights", "foreign.ckpt", *data)
+    done = inside("predict", "--from_weights", "foreign.ckpt", *data)
     assert done.returncode == 2

@@ -10,6 +10,7 @@ import torch
 import yaml
 
 from lit_attn.cli.main import main
+from lit_attn.nn.alignment import ALIGNMENTS
 from tests.cli.conftest import SMALL, rows
 
 ONE_EPOCH = [*SMALL, "--trainer.max_epochs", "1"]
@@ -47,31 +48,31 @@ def test_a_run_folder_holds_all_of_it(trained):
 
 
 @pytest.mark.slow
-def test_every_verb_and_a_second_run_of_the_same_name(lit_attn, trained, tmp_path):
+def test_every_verb_and_a_second_run_of_the_same_name(inside, trained, tmp_path):
     (tmp_path / "checkpoints").symlink_to(trained / "checkpoints")
     best = str(trained / "checkpoints" / "a" / "best.ckpt")
-    again = lit_attn(
+    again = inside(
         "fit", "tiny/scan", *ONE_EPOCH, "--run", "a", "--model.alignment", "general_query", "--from_weights", best
     )
     assert again.returncode == 0, again.stderr
     assert "created 1 (net.matcher.alignment.proj.weight), dropped 0" in again.stderr
     assert (trained / "checkpoints" / "a-2" / "last.ckpt").exists()
-    validate = lit_attn("validate", "tiny/scan", *SMALL, "--ckpt_path", "best", "--run", "a")
+    validate = inside("validate", "tiny/scan", *SMALL, "--ckpt_path", "best", "--run", "a")
     assert validate.returncode == 0, validate.stderr
     assert "grounding_mass" in validate.stdout
     assert "val/rsum" in validate.stdout
-    test = lit_attn("test", "tiny/scan", *SMALL, "--ckpt_path", best, "--run", "tested", "--model.folds", "11")
+    test = inside("test", "tiny/scan", *SMALL, "--ckpt_path", best, "--run", "tested", "--model.folds", "11")
     assert test.returncode == 0, test.stderr
     assert "test/fold11/rsum" in test.stdout, "settings of evaluation may change"
     assert "test/rsum" in test.stdout
-    predict = lit_attn("predict", "tiny/scan", *SMALL, "--ckpt_path", best, "--run", "predicted")
+    predict = inside("predict", "tiny/scan", *SMALL, "--ckpt_path", best, "--run", "predicted")
     assert predict.returncode == 0, predict.stderr
     lines = (trained / "checkpoints" / "predicted" / "predictions.jsonl").read_text().splitlines()
     assert len(lines) == 11 + 55
     first = json.loads(lines[0])
     similarities = [found["similarity"] for found in first["captions"]]
     assert similarities == sorted(similarities, reverse=True)
-    report = lit_attn("report", "checkpoints/a")
+    report = inside("report", "checkpoints/a")
     assert report.returncode == 0, report.stderr
     assert "<html" in (trained / "checkpoints" / "a" / "report" / "index.html").read_text()[:300]
 
@@ -96,14 +97,14 @@ def test_every_verb_and_a_second_run_of_the_same_name(lit_attn, trained, tmp_pat
         (["--model.direction", "image_to_text", "--model.paper_layout_bug", "true"], "paper_layout_bug exists for"),
     ],
 )
-def test_mistakes_are_short_and_leave_nothing(lit_attn, trained, tmp_path, words, message):
+def test_mistakes_are_short_and_leave_nothing(inside, trained, tmp_path, words, message):
     (tmp_path / "text.ckpt").write_text("hello")
     (tmp_path / "text.safetensors").write_text("hello")
     (tmp_path / "file").write_text("")
     whole = (trained / "checkpoints" / "a" / "last.ckpt").read_bytes()
     (tmp_path / "half.ckpt").write_bytes(whole[: len(whole) // 2])
     torch.save({"state_dict": {}, "evil": Evil()}, tmp_path / "code.ckpt")
-    done = lit_attn("fit", "tiny/scan", *SMALL, *words)
+    done = inside("fit", "tiny/scan", *SMALL, *words)
     assert done.returncode == 2, done.stderr
     assert message in done.stderr, done.stderr
     assert "Traceback" not in done.stderr
@@ -113,8 +114,8 @@ def test_mistakes_are_short_and_leave_nothing(lit_attn, trained, tmp_path, words
 
 
 @pytest.mark.slow
-def test_a_monitor_that_nobody_logs_is_named(lit_attn):
-    done = lit_attn("fit", "tiny/scan", *SMALL, "--monitor", "val/rsumm")
+def test_a_monitor_that_nobody_logs_is_named(inside):
+    done = inside("fit", "tiny/scan", *SMALL, "--monitor", "val/rsumm")
     assert done.returncode == 2
     assert "monitor 'val/rsumm' was not logged. Did you mean 'val/rsum'?" in done.stderr
 
@@ -132,16 +133,16 @@ def test_a_pickle_that_runs_code_would_run_it_if_it_were_loaded(tmp_path, monkey
 
 
 @pytest.mark.slow
-def test_evaluating_under_other_settings_names_the_flag(lit_attn, trained):
+def test_evaluating_under_other_settings_names_the_flag(inside, trained):
     best = str(trained / "checkpoints" / "a" / "best.ckpt")
-    done = lit_attn("validate", "tiny/scan", *SMALL, "--ckpt_path", best, "--model.alignment", "cosine")
+    done = inside("validate", "tiny/scan", *SMALL, "--ckpt_path", best, "--model.alignment", "cosine")
     assert done.returncode == 2
     assert "--model.alignment: trained with 'dot', the command says 'cosine'" in done.stderr
     assert "Add --model.alignment dot" in done.stderr
 
 
 @pytest.mark.slow
-def test_another_vocabulary_is_refused(lit_attn, trained, tmp_path):
+def test_another_vocabulary_is_refused(inside, trained, tmp_path):
     best = str(trained / "checkpoints" / "a" / "best.ckpt")
     captions = [f"a red cup stands on table number {c} ." for c in range(35)]
     for split in ("train", "dev", "test"):
@@ -154,10 +155,10 @@ def test_another_vocabulary_is_refused(lit_attn, trained, tmp_path):
     }
     config["trainer"]["callbacks"] = []
     (tmp_path / "other.yaml").write_text(yaml.safe_dump(config))
-    done = lit_attn("validate", "other.yaml", "--ckpt_path", best)
+    done = inside("validate", "other.yaml", "--ckpt_path", best)
     assert done.returncode == 2, done.stderr
     assert "vocabulary" in done.stderr
-    done = lit_attn("fit", "other.yaml", "--from_weights", best, "--run", "b")
+    done = inside("fit", "other.yaml", "--from_weights", best, "--run", "b")
     assert done.returncode == 2, done.stderr
     assert "another vocabulary" in done.stderr
 
@@ -193,9 +194,9 @@ entry()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("alignment", ["cosine", "scaled_dot", "general_query", "biased_key", "activated"])
-def test_every_alignment_trains_by_one_flag(lit_attn, tmp_path, alignment):
-    done = lit_attn("fit", "tiny/scan", *ONE_EPOCH, "--model.alignment", alignment, "--run", "r")
+@pytest.mark.parametrize("alignment", list(ALIGNMENTS))
+def test_every_alignment_trains_by_one_flag(inside, tmp_path, alignment):
+    done = inside("fit", "tiny/scan", *ONE_EPOCH, "--model.alignment", alignment, "--run", "r")
     assert done.returncode == 0, done.stderr
     found = [row for row in rows(tmp_path / "checkpoints" / "r" / "metrics.csv") if row["val/rsum"]]
     assert float(found[0]["val/attention/match/padding_mass"]) == 0

@@ -1,7 +1,9 @@
 """Are regions read from every public layout as they were written, and are broken files named?"""
 
 import base64
+import os
 import pickle
+from dataclasses import replace
 
 import h5py
 import numpy as np
@@ -73,6 +75,9 @@ def test_workers_read_what_the_parent_opened(tmp_path, kind):
             return len(self.store)
 
         def __getitem__(self, index):
+            if kind == "hdf5":
+                self.store[self.store.names[0]]
+                assert os.getpid() in self.store._files, "HDF5 must not read what a parent process opened"
             return torch.from_numpy(self.store[self.store.names[index]].features.sum(0))
 
     dataset = Features()
@@ -212,11 +217,18 @@ def test_a_damaged_line_is_named_and_others_stay_readable(tmp_path, what, messag
         same(open_regions(tmp_path / "x.tsv")["3"], pictures(labels=False)[3])
 
 
-def test_pictures_listed_twice_are_counted(tmp_path, caplog):
-    write_tsv(tmp_path / "x.tsv", [*pictures(), *pictures()[:2]])
+def test_of_pictures_listed_twice_the_first_counts(tmp_path, caplog):
+    write_tsv(tmp_path / "x.tsv", [*pictures(), *(replace(regions, width=5.0) for regions in pictures()[:2])])
     with caplog.at_level("WARNING"):
-        assert len(open_regions(tmp_path / "x.tsv")) == 5
+        store = open_regions(tmp_path / "x.tsv")
+    assert (len(store), store["1"].width) == (5, 317.0)
     assert "lists 2 pictures again" in caplog.text
+
+
+def test_files_that_other_systems_leave_are_no_pictures(tmp_path):
+    write_npz(pictures()[1], tmp_path / "5.npz")
+    (tmp_path / "._5.npz").touch()
+    assert list(open_regions(tmp_path).names) == ["5"]
 
 
 def test_names_and_half_precision_survive_hdf5(tmp_path):

@@ -274,7 +274,9 @@ def captioner(tmp_path_factory: pytest.TempPathFactory) -> Path:
     told[0]["verdicts"] = "true false unclear"
     told[1] = {"written": HOSTILE_TEXT, "verdicts": "true"}
     told[2]["written"] = ""
-    told[4]["verdicts"] = "true <b>maybe</b>"
+    told[4]["verdicts"] = "true false <b>maybe</b>"
+    told[7]["verdicts"] = "true true"
+    told[8]["verdicts"] = "false unclear false"
     told[5] = {"room": "hall"}
     for number, sample_facts in told.items():
         title = HOSTILE_TEXT if number == 1 else "a room with a sofa . a lamp , too ."

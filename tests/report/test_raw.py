@@ -56,7 +56,7 @@ def test_last_validation_of_each_stage_is_compared_and_a_metric_on_one_side_is_n
     header = "site,head,metric,value,count\n"
     (tmp_path / "val-1.csv").write_text(header + "raw.match,0,entropy,0.1,1\nmatch,0,entropy,0.2,1\n")
     (tmp_path / "val-2.csv").write_text(header + "raw.match,0,entropy,0.3,1\nmatch,0,entropy,0.4,1\n")
-    (tmp_path / "test-2.csv").write_text(header + "raw.match,0,entropy,nan,1\nmatch,0,entropy,0.6,1\n")
+    (tmp_path / "test-2.csv").write_text(header + "raw.match,0,entropy,inf,1\nmatch,0,entropy,0.6,1\n")
     (found,) = comparisons(*split_heads(read_heads(tmp_path)))
     assert (found.stage, found.step) == ("val", 2)
     assert [(pair.used, pair.raw) for pair in found.families["match"]] == [((0.4,), (0.3,))]

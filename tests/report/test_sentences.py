@@ -15,6 +15,7 @@ from lit_attn.report.sentences import sentences
         ("is it big ? yes ! the end", ["Is it big?", "Yes!", "The end"]),
         ("ünder the bed .", ["Ünder the bed."]),
         ("Written by hand. It is 3.5 m.", ["Written by hand. It is 3.5 m."]),
+        ("a gap of .5 mm , or so", ["A gap of .5 mm, or so"]),
         (". a , , b", [".", "A,, b"]),
         ("", []),
         (" \n ", []),

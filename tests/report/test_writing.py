@@ -54,11 +54,13 @@ def test_each_sentence_carries_its_verdict(articles: list[str]) -> None:
         ("unclear", "unclear", "?", "The lamp hangs"),
     ]
     assert "1 of 3 sentences are true." in articles[0]
+    assert "0 of 3 sentences are true." in articles[7]
 
 
 def test_verdicts_that_do_not_fit_are_named_and_mark_nothing(articles: list[str]) -> None:
-    assert "sign" not in articles[4]
-    assert "The verdicts do not fit the 3 sentences: true <b>maybe</b>" in texts(articles[4])
+    for place, verdicts in ((4, "true false <b>maybe</b>"), (6, "true true")):
+        assert "sign" not in articles[place]
+        assert f"The verdicts do not fit the 3 sentences: {verdicts}" in texts(articles[place])
 
 
 def test_silence_is_said(articles: list[str]) -> None:
