@@ -23,8 +23,8 @@ FIRST_WORD = 1
 """Token position of an annotation's first word: START comes before it."""
 
 
-def word_region_links(batch: CaptionBatch) -> Bool[Tensor, "c t r"]:
-    """Which word of a caption names what which region shows."""
+def word_region_links(batch: CaptionBatch, heads_only: bool = False) -> Bool[Tensor, "c t r"]:
+    """Which word of a caption names what which region shows: all words of a phrase, or its head noun alone."""
     if batch.region_object is None:
         raise UserError(
             "Grounding needs to know what regions show, and this data set does not say. "
@@ -36,7 +36,8 @@ def word_region_links(batch: CaptionBatch) -> Bool[Tensor, "c t r"]:
     for c, annotation in enumerate(batch.annotations):
         for phrase in () if annotation is None else annotation.phrases:
             regions = [r for r, thing in enumerate(shown[owner[c]]) if thing in phrase.objects]
-            start, end = phrase.span[0], min(phrase.span[1], kept[c])
+            start, end = (phrase.head, phrase.head + 1) if heads_only else phrase.span
+            end = min(end, kept[c])
             right += [(c, word + FIRST_WORD, region) for word in range(start, end) for region in regions]
     device = batch.tokens.device
     links = torch.zeros(*batch.tokens.shape, batch.region_object.shape[1], dtype=torch.bool, device=device)
@@ -46,7 +47,9 @@ def word_region_links(batch: CaptionBatch) -> Bool[Tensor, "c t r"]:
 
 
 class Grounding(Probe):
-    """Mass on the right regions, pointing accuracy, and the chance level of each.
+    """Mass on the right regions and pointing accuracy for the words of noun phrases, with the chance level of each.
+
+    `naming_mass` and `naming_chance` are the same for head nouns alone: the word that names the object.
 
     Args:
         align: Where rows predict the next word, `predict` asks of the word being produced, `input` of the word just read.
@@ -63,14 +66,18 @@ class Grounding(Probe):
             "grounding_chance": GroundingChance(site.num_heads),
             "pointing_accuracy": PointingAccuracy(site.num_heads),
             "pointing_chance": GroundingChance(site.num_heads),
+            "naming_mass": GroundingMass(site.num_heads),
+            "naming_chance": GroundingChance(site.num_heads),
         }
 
     def update(self, metrics: Mapping[str, Metric], record: AttentionRecord, batch: object) -> None:
         assert isinstance(batch, CaptionBatch)
-        gold = word_region_links(batch)
-        if record.site.predicts:
-            gold = gold[:, 1:] if self.align == "predict" else gold[:, :-1]
-        if record.site.query_stream == "regions":
-            gold = gold.transpose(1, 2)
-        for metric in metrics.values():
-            metric.update(record.weights, gold, record.key_mask)
+        phrases, nouns = (self._rows(record.site, word_region_links(batch, heads)) for heads in (False, True))
+        for name, metric in metrics.items():
+            metric.update(record.weights, nouns if name.startswith("naming") else phrases, record.key_mask)
+
+    def _rows(self, site: Site, links: Bool[Tensor, "c t r"]) -> Bool[Tensor, "c q k"]:
+        """Gold links in the rows and columns of a site."""
+        if site.predicts:
+            links = links[:, 1:] if self.align == "predict" else links[:, :-1]
+        return links.transpose(1, 2) if site.query_stream == "regions" else links

@@ -69,10 +69,10 @@ def test_self_critical_training_from_weights(inside, trained):
     assert "created 0, dropped 0" in done.stderr
 
 
-def test_a_killed_self_critical_run_goes_on_to_the_bit(inside, tmp_path):
+def test_a_killed_self_critical_run_goes_on_to_the_bit(lit_attn, tmp_path):
     """Random texts, greedy baseline, document frequencies: all come back."""
     fit = [*SELF_CRITICAL, "--checkpoint_every", "2"]
-    assert inside(*fit, "--run", "whole").returncode == 0
+    assert lit_attn(*fit, "--run", "whole").returncode == 0
     last = tmp_path / "checkpoints" / "cut" / "last.ckpt"
     process = subprocess.Popen([*COMMAND, *fit, "--run", "cut"], cwd=tmp_path, env=environment(),
                                stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)  # fmt: skip
@@ -80,7 +80,7 @@ def test_a_killed_self_critical_run_goes_on_to_the_bit(inside, tmp_path):
         time.sleep(0.01)
     process.kill()
     process.wait()
-    done = inside(*fit, "--run", "cut", "--resume", "auto")
+    done = lit_attn(*fit, "--run", "cut", "--resume", "auto")
     assert done.returncode == 0, done.stderr
     compare(tmp_path / "checkpoints" / "whole", last.parent)
 

@@ -225,6 +225,11 @@ def test_of_pictures_listed_twice_the_first_counts(tmp_path, caplog):
     assert "lists 2 pictures again" in caplog.text
 
 
+def test_a_folder_of_our_own_files_may_have_any_name(tmp_path):
+    write_npz(pictures()[1], tmp_path / "bed_att" / "5.npz")
+    same(open_regions(tmp_path / "bed_att")["5"], pictures()[1])
+
+
 def test_files_that_other_systems_leave_are_no_pictures(tmp_path):
     write_npz(pictures()[1], tmp_path / "5.npz")
     (tmp_path / "._5.npz").touch()

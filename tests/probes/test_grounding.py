@@ -78,3 +78,52 @@ def test_batches_move_as_a_whole(scenes):
     assert moved.regions.dtype == torch.float64
     assert moved.tokens.dtype == torch.long
     assert moved.sample_id == batch_of(scenes).sample_id
+
+
+def captions(max_words: int = 30):
+    from lit_attn.data.scenes.captioning import ScenesCaptions
+
+    return next(iter(ScenesCaptions(val_scenes=5, regions=23, region_dim=13, max_words=max_words).val_dataloader()))
+
+
+def scored(batch, links, align: str) -> dict[str, float]:
+    """What attention on exactly `links` scores at a site whose rows predict the next word."""
+    site = Site("decoder.0.cross", "words", "regions", predicts=True)
+    weights = (links / links.sum(-1, keepdim=True).clamp_min(1)).unsqueeze(1)
+    value = torch.eye(weights.shape[-1]).expand(len(weights), 1, -1, -1)
+    key_mask = batch.region_mask[batch.owner].unsqueeze(1)
+    record = AttentionRecord(site, 0, weights, batch.token_mask[:, 1:], key_mask, value, weights)
+    probe = Grounding(align=align)
+    metrics = probe.metrics(site)
+    probe.update(metrics, record, batch)
+    return {name: metric.compute().item() for name, metric in metrics.items()}
+
+
+def test_rows_that_predict_are_asked_about_the_word_they_produce():
+    """Row i has read word i and produces word i + 1: `predict` wants the links one row earlier than `input`."""
+    batch = captions()
+    links = word_region_links(batch)
+    for align, own in (("predict", links[:, 1:]), ("input", links[:, :-1])):
+        assert scored(batch, own, align)["grounding_mass"] == pytest.approx(1)
+        other = "input" if align == "predict" else "predict"
+        assert scored(batch, own, other)["grounding_mass"] < 0.8
+
+
+def test_naming_asks_of_head_nouns_alone():
+    batch = captions()
+    nouns, phrases = word_region_links(batch, heads_only=True), word_region_links(batch)
+    assert (nouns & ~phrases).any().item() is False
+    for c, annotation in enumerate(batch.annotations):
+        heads = {phrase.head + 1 for phrase in annotation.phrases}
+        assert set(nouns[c].any(-1).nonzero()[:, 0].tolist()) <= heads
+    found = scored(batch, nouns[:, 1:], "predict")
+    assert found["naming_mass"] == pytest.approx(1)
+    assert found["grounding_mass"] < 0.9
+
+
+def test_words_behind_the_cut_of_a_long_caption_are_not_asked_about():
+    batch = captions(max_words=4)
+    links = word_region_links(batch)
+    last = batch.token_mask.sum(-1) - 1
+    assert links.any()
+    assert not any(links[c, int(end) :].any() for c, end in enumerate(last)), "END names nothing"
