@@ -104,7 +104,7 @@ def write_sample(
         "labels": list(batch.region_labels[owner]) or [f"region {i}" for i in range(len(boxes))],
         "picture": None if picture is None else f"{name}.png",
         "title": " ".join(words[1:-1]),
-        "facts": {"picture": int(batch.image_id[owner])} | ({} if written is None else {"written": written}),
+        "facts": {"picture": int(batch.image_id[owner])} | _written(data, int(batch.image_id[owner]), stage, written),
         "gold": _gold(batch, row, owner),
         "maps": [
             {
@@ -123,6 +123,14 @@ def write_sample(
         with written_whole(folder / f"{name}.png") as temporary:
             picture.save(temporary, "PNG")
     write_text(folder / f"{name}.json", json.dumps(sample, ensure_ascii=False))
+
+
+def _written(data: Any, image_id: int, stage: str, text: str | None) -> dict[str, str]:
+    """What the model wrote, and what the data set says of its sentences."""
+    if text is None:
+        return {}
+    verdicts = data.verdicts(image_id, stage, text)
+    return {"written": text} | ({} if verdicts is None else {"verdicts": verdicts})
 
 
 def _words(data: Any, batch: CaptionBatch, row: int) -> list[str]:

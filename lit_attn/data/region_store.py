@@ -83,7 +83,7 @@ class PreparedRegions(RegionStore):
 def _features_folder(path: Path) -> Path | None:
     """The folder of features, if `path` means folders of features and boxes."""
     if path.is_dir():
-        inside = sorted(folder for folder in path.iterdir() if folder.is_dir() and _is_features(folder))
+        inside = sorted(folder for folder in path.iterdir() if _is_features(folder) and folder.is_dir())
         if len(inside) > 1:
             names = ", ".join(folder.name for folder in inside)
             raise UserError(f"{path} holds several folders of features ({names}). Name one: {inside[0]}.")

@@ -18,7 +18,8 @@ from torchmetrics import MeanMetric
 
 from lit_attn.decode import BAD_ENDINGS, Rules, beam_search, greedy, sample
 from lit_attn.errors import UserError
-from lit_attn.metrics.captions import CaptionScores
+from lit_attn.metrics import java
+from lit_attn.metrics.captions import Captioned, CaptionScores
 from lit_attn.metrics.gather import gathered
 from lit_attn.models.captioner import BatchNormPlace, Captioner, Capture, DecoderState, Geometry
 from lit_attn.nn.tape import silence
@@ -58,13 +59,14 @@ class Captioning(L.LightningModule):
         trigram_penalty: See lit_attn.decode.Rules; `inf` forbids that a trigram comes twice.
         keep_bad_endings: Otherwise no text ends after a word such as "the" or "of".
         keep_unknown: Otherwise the unknown word is never written.
+        meteor, spice: In `test`, also these; they need Java and the extra `java`.
     """
 
     free_in_evaluation: ClassVar = frozenset(
         {
             "dropout", "region_dropout", "capture", "objective", "warmup", "noam_factor", "smoothing", "samples", "lr",
             "lr_decay", "lr_decay_every", "max_words", "beam", "validation_beam", "by_length", "trigram_penalty",
-            "keep_bad_endings", "keep_unknown",
+            "keep_bad_endings", "keep_unknown", "meteor", "spice",
         }
     )  # fmt: skip
     """Settings that may differ from those of a checkpoint that is evaluated."""
@@ -104,6 +106,8 @@ class Captioning(L.LightningModule):
         trigram_penalty: float = 0.0,
         keep_bad_endings: bool = True,
         keep_unknown: bool = False,
+        meteor: bool = False,
+        spice: bool = False,
     ) -> None:
         super().__init__()
         self.save_hyperparameters()
@@ -134,6 +138,7 @@ class Captioning(L.LightningModule):
         self.max_words, self.beam, self.validation_beam, self.by_length = max_words, beam, validation_beam, by_length
         self.trigram_penalty = trigram_penalty
         self.keep_bad_endings, self.keep_unknown = keep_bad_endings, keep_unknown
+        self.java = [score for score, wanted in ((java.meteor, meteor), (java.spice, spice)) if wanted]
         self.words: CaptionWords | None = None
         self.loss = MeanMetric().set_dtype(torch.float64)
         self.scores = CaptionScores()
@@ -273,14 +278,26 @@ class Captioning(L.LightningModule):
         self._score("test")
 
     def _score(self, stage: str) -> None:
+        captions = self.scores.gather()
         scores = {"loss": float(self.loss.compute())} | self.scores.compute()
         self.loss.reset()
         self.scores.reset()
+        if stage == "test" and self.java and captions:
+            scores |= self._java_scores(captions)
         data = getattr(self.trainer, "datamodule", None)
         if data is not None and not self.trainer.sanity_checking and self.trainer.limit_val_batches == 1.0:
             scores |= data.reference_scores(stage)
+            scores |= data.text_scores(stage, {one.picture_id: one.hypothesis for one in captions})
         for name, value in scores.items():
             self.log(f"{stage}/{name}", torch.tensor(value, dtype=torch.float64), prog_bar=name == "cider")
+
+    def _java_scores(self, captions: Sequence[Captioned]) -> dict[str, float]:
+        """METEOR and SPICE, computed by the first process for all."""
+        found: dict[str, float] = {}
+        if self.trainer.is_global_zero:
+            texts, references = [one.hypothesis for one in captions], [one.references for one in captions]
+            found = {score.__name__: score(texts, references).corpus for score in self.java}
+        return self.trainer.strategy.broadcast(found)
 
     # Predicting.
 

@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from lit_attn.data.karpathy import KarpathyCaptions
+from lit_attn.data.picture_folder import PictureFolder
 from lit_attn.data.regions import read_npz, write_npz
 from lit_attn.errors import UserError
 from tests.reference.region_files import DIM, some_regions, write_prepared, write_tsv
@@ -233,6 +234,13 @@ def test_pixel_boxes_take_the_size_from_the_pictures(folder):
     write(folder / "dataset.json", images)
     data = data_of(folder, regions=str(folder / "prepared"))
     np.testing.assert_allclose(data.dataset("val")[1][0].boxes, made[6].relative_boxes, atol=1e-7)
+
+
+def test_pictures_are_not_opened_where_regions_know_their_size(folder, monkeypatch):
+    draw(folder / "images" / "train2014", "COCO_train2014_000000000109.jpg")
+    monkeypatch.setattr(PictureFolder, "size", None)
+    picture, _ = data_of(folder, images=str(folder / "images")).dataset("val")[0]
+    assert len(picture.boxes) == COUNTS[109]
 
 
 def test_pictures_are_shown_from_nested_and_flat_folders(folder):

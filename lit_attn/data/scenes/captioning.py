@@ -1,7 +1,7 @@
 """What would somebody say about a room? Scenes for the captioner and the paragraph writer, with the grammar as a yardstick."""
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from PIL import Image
@@ -10,6 +10,7 @@ from torch.utils.data import Dataset
 from lit_attn.data.captioning import CaptioningData
 from lit_attn.data.pictures import Caption, Picture, Sample
 from lit_attn.data.scenes.captions import captions
+from lit_attn.data.scenes.checking import check, text_scores
 from lit_attn.data.scenes.detections import detect
 from lit_attn.data.scenes.paragraphs import paragraph
 from lit_attn.data.scenes.render import render
@@ -105,8 +106,18 @@ class ScenesText(CaptioningData):
         for index in range(self.sizes["train"]):
             yield tuple(text.text for text in self.texts(make_scene(self.seed, "train", index)))
 
+    def scene(self, image_id: int, stage: str) -> Scene:
+        return make_scene(self.seed, self.split_name(stage), image_id)
+
     def show(self, image_id: int, stage: str) -> Image.Image:
-        return render(make_scene(self.seed, self.split_name(stage), image_id), size=SHOWN_SIZE)
+        return render(self.scene(image_id, stage), size=SHOWN_SIZE)
+
+    def text_scores(self, stage: str, texts: Mapping[int, str]) -> dict[str, float]:
+        return text_scores(texts, lambda image_id: self.scene(image_id, stage))
+
+    def verdicts(self, image_id: int, stage: str, text: str) -> str:
+        found = check(text, self.scene(image_id, stage))
+        return " ".join("true" if one.true else "false" if one.understood else "unclear" for one in found)
 
 
 @lru_cache(maxsize=4)

@@ -289,6 +289,11 @@ PLANT = "there is a plant in this office ."
             "ttf",
         ),
         ("there is a brown desk in this office . to the left of it stands another desk .", "tf"),
+        ("there is a black desk in this office . there is a desk below a clock . the other one is black .", "ttt"),
+        (
+            "there is a black desk in this office . there is a black desk below a clock . the other one is black .",
+            "ttf",
+        ),
         ("there is a black desk in this office . the other one is brown .", "tt"),
         ("there is a black desk in this office . the other one is black .", "tf"),
         ("there is a black desk in this office . there is another black desk below a clock .", "tf"),
