@@ -138,9 +138,8 @@ def find(model: Any, resized: Any, selection: Selection) -> Found:
     proposals, _ = model.rpn(resized, maps)
 
     def describe(boxes: Float[Tensor, "r 4"]) -> Float[Tensor, "r f"]:
-        # The padded size: from it the scale of each map follows exactly, for every shape of picture. The pool would
-        # keep the scales that it derived from its first picture.
-        heads.box_roi_pool.scales = heads.box_roi_pool.map_levels = None
+        # The padded size: from it the scales of the maps follow exactly. From the size of a narrow picture they would
+        # not, and the pool keeps those of its first picture.
         return heads.box_head(heads.box_roi_pool(maps, [boxes], [tuple(resized.tensors.shape[-2:])]))
 
     logits, moves = heads.box_predictor(describe(proposals[0]))
@@ -174,11 +173,13 @@ def fill_up(
     """All `detected` first boxes and, up to `minimum`, the most confident others that overlap what is chosen least."""
     chosen = torch.arange(detected, device=boxes.device)
     for limit in _OVERLAPS:
+        if len(chosen) >= minimum:
+            break
         free = ~(box_iou(boxes, boxes[chosen]) > limit).any(1)
         free[chosen] = False
         rest = free.nonzero()[:, 0]
         picked = rest[nms(boxes[rest], confidence[rest], limit)]
-        chosen = torch.cat([chosen, picked[: max(0, minimum - len(chosen))]])
+        chosen = torch.cat([chosen, picked[: minimum - len(chosen)]])
     return chosen
 
 

@@ -150,6 +150,9 @@ def test_long_captions_are_cut_and_references_stay_whole(folder, caplog):
     assert len(caption.ids) == 5
     assert picture.references[0] == "a dog 0 of 131"
     assert caplog.text.count("val: 2 pictures, 7 captions cut at 3 words") == 1
+    with caplog.at_level("INFO"):
+        data_of(folder, max_words=5).dataset("val")
+    assert "val: 2 pictures, 0 captions cut at 5 words" in caplog.text
 
 
 def test_empty_captions_are_left_out_and_pictures_that_have_no_other(folder, caplog):
@@ -162,6 +165,11 @@ def test_empty_captions_are_left_out_and_pictures_that_have_no_other(folder, cap
     data = data_of(folder)
     with caplog.at_level("WARNING"):
         assert [p.picture_id for p in data.dataset("train").pictures] == [101, 107, 127]
+        assert [references[0] for references in data.training_references()] == [
+            "a dog 1 of 101",
+            "a dog 0 of 107",
+            "a dog 0 of 127",
+        ]
         assert data.dataset("train")[0][0].references == ("a dog 1 of 101",)
         assert [p.picture_id for p in data.dataset("val").pictures] == [131]
     assert [record.message.split(": ", 1)[1] for record in caplog.records] == [

@@ -7,7 +7,7 @@ as anything of their kind: the next one is not to blame for it. What a phrase re
     a desk          some desk, also one that was named before
     another desk    one that differs from the others of the sentence and from every desk named or counted before; if
                     there is none, from some other desk
-    the desk        any desk that an earlier sentence named; if there is none, some desk
+    the desk        any desk that an earlier sentence named or counted; if there is none, some desk
     it              what the grammar puts in focus; where it keeps that open, anything the last sentence spoke of
     they            the two things that the grammar puts together, or else any two that the last sentence spoke of
     the other one   one that was named before, of the kind of "it" but not "it"; if there is none, any such thing
@@ -37,7 +37,7 @@ class Referent(NamedTuple):
     things: int
     """What it may be, as a bit mask."""
     named: bool
-    """Whether it can be called "the desk": not so the members of a counted group."""
+    """Whether it had a phrase of its own: not so the members of a counted group, which are still new."""
 
 
 class Taken(NamedTuple):
@@ -104,8 +104,7 @@ def _taken(story: Story, mention: Mention) -> list[Taken]:
     if mention.way == "another":
         return [Taken(None, kind, tuple(i for i, other in known.items() if other.kind == kind))]
     if mention.way == "the":
-        named = [i for i, other in known.items() if other.named and other.kind == kind]
-        return [Taken(i, kind) for i in named] or [Taken(None, kind)]
+        return [Taken(i, kind) for i, other in known.items() if other.kind == kind] or [Taken(None, kind)]
     if mention.way == "it":
         return [Taken(i, known[i].kind) for i in story.focus] or [Taken(None, None)]
     found = []
@@ -124,7 +123,7 @@ def _step(story: Story, reading: Reading, taken: tuple[Taken, ...], facts: Scene
     for i, mention, one in zip(spoken, reading.mentions, taken, strict=True):
         draft.bonds += [(i, other, None) for other in one.apart]
         if mention.way == "another" and not one.apart and [other.kind for other in taken].count(one.kind) == 1:
-            draft.bonds.append((i, draft.add(one.kind, facts.everything), None))
+            draft.bonds.append((i, draft.add(None, facts.fitting(Description(one.kind))), None))
     draft.bonds += [(i, j, None) for i, j in combinations(spoken, 2)]
     draft.bonds += [(spoken[target], spoken[landmark], relation) for relation, target, landmark in reading.relations]
     holds = reading.room in (None, facts.room)
@@ -132,7 +131,6 @@ def _step(story: Story, reading: Reading, taken: tuple[Taken, ...], facts: Scene
     for count in reading.counts:
         fitting = facts.fitting(count.description)
         members = [draft.add(count.description.kind, fitting) for _ in range(2)]
-        draft.bonds.append((members[0], members[1], None))
         if count.relation is None or count.landmark is None:
             holds = holds and fitting.bit_count() == count.number
         else:

@@ -250,6 +250,7 @@ OFFICE = Scene(
 crosswise; on the far right a plant."""
 
 PLANT = "there is a plant in this office ."
+ON_IT = "a lamp is on the desk ."
 
 
 @pytest.mark.parametrize(
@@ -268,6 +269,14 @@ PLANT = "there is a plant in this office ."
         ("there is a black clock in this office . a lamp is on the desk .", "tt"),
         ("there is a black desk in this office . on the right , there is a cup on the brown desk .", "tf"),
         ("there is another black desk below a clock . the desk is brown .", "tf"),
+        (
+            f"there is a black desk in this office . {'this is an office with a lamp and a book . ' * 20}{ON_IT}",
+            "t" * 22,
+        ),
+        (
+            f"there is a black desk in this office . {'this is an office with a lamp and a book . ' * 5}{ON_IT}",
+            "tttttf",
+        ),
         ("there is a brown desk in this office . the desk has a lamp on it . it is brown . it is red .", "tttf"),
         ("there is a brown desk in this office . there is a lamp on it . it is brown .", "ttf"),
         ("there is a desk in this office . it is black and stands below a clock . it is black .", "ttt"),
@@ -275,6 +284,13 @@ PLANT = "there is a plant in this office ."
         ("this is an office with a lamp and a book . they are on a desk .", "tt"),
         ("this is an office with a lamp and a book . they are both on a black desk .", "tf"),
         ("this is an office with a lamp and a cup . they are on a desk .", "tf"),
+        ("this is an office with a lamp and a lamp .", "f"),
+        ("this is an office with a desk and another desk .", "t"),
+        (
+            "there is a brown desk in this office . a lamp and a book are on the desk . they are below a black clock .",
+            "ttf",
+        ),
+        (f"{PLANT} there are two desks to the left of the plant . they are to the right of a brown desk .", "ttf"),
         (f"{PLANT} there are two desks to the left of the plant . they are to the left of a green plant .", "ttt"),
         (f"{PLANT} there are two desks to the left of the plant . they are below a clock .", "ttf"),
         (f"{PLANT} there are two clocks to the left of the plant . they are above a desk .", "ttf"),
@@ -301,7 +317,7 @@ PLANT = "there is a plant in this office ."
         ("there is a lamp in this office . there is another lamp on a desk .", "tf"),
         ("there is another lamp on a desk .", "f"),
         ("there is another cup that says tea on a desk .", "f"),
-        ("there is another desk below a clock .", "t"),
+        ("there is another desk below a clock . there is another desk to the left of a plant .", "tt"),
         ("there is a desk next to another desk .", "f"),
         ("there is a desk to the left of another desk .", "t"),
         # A false sentence does not spoil the next one, but what is not there has no colour.
@@ -317,6 +333,7 @@ PLANT = "there is a plant in this office ."
         ("it is red .", "?"),
         ("the desk is black .", "?"),
         ("UNK UNK . it is red . it is on a black desk .", "?t?"),
+        ("there is a black desk in this office . UNK . it is red .", "t?t"),
         ("UNK . they are on a desk . the other one is red .", "?tt"),
         ("UNK . it hangs above a desk . it stands above a desk .", "?tf"),
         ("the cup is on a desk .", "?"),
@@ -343,6 +360,19 @@ def test_stories_worked_out_on_paper(text: str, verdicts: str) -> None:
     assert "".join("t" if v.true else "f" if v.understood else "?" for v in found) == verdicts
     assert all((verdict.meaning is not None) == verdict.understood for verdict in found)
     assert check(text.split(), SceneFacts(OFFICE)) == found
+
+
+def test_they_are_the_ones_that_were_counted() -> None:
+    more = [
+        Thing("cup", c, "small", "metal", (x, 0.54, x + 0.04, 0.6), 0.85, 0)
+        for c, x in (("blue", 0.12), ("pink", 0.38))
+    ]
+    scene = replace(OFFICE, things=(*OFFICE.things, *more))
+    told = "there is a brown desk in this office . there are two cups on the desk ."
+    for words, true in (("left of a plant", True), ("right of a lamp", False)):
+        assert [v.true for v in check(f"{told} they are to the {words} .", scene)] == [True, True, true]
+    assert [v.true for v in check(f"{told} the blue cup is on a desk .", scene)] == [True, True, True]
+    assert [v.true for v in check(f"{told} the red cup is on a desk .", scene)] == [True, True, False]
 
 
 def test_a_reference_has_the_kind_of_its_thing() -> None:
