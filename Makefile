@@ -16,7 +16,7 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	$(INSTALL) -e ".[dev]"
 	touch $@
 
-# Train SCAN on Scenes with probes on, validate the untrained network beside it, write the report.
+# Train the captioner on Scenes with probes on, validate the untrained network beside it, write the report.
 quickstart: $(VENV)/.installed
 	$(BIN)/lit-attn validate quickstart --run quickstart-untrained
 	$(BIN)/lit-attn fit quickstart --run quickstart
@@ -29,6 +29,9 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks.scan
 	$(BIN)/python -m benchmarks.scenes
 	$(BIN)/python -m benchmarks.probing
+	$(BIN)/python -m benchmarks.decoding
+	$(BIN)/python -m benchmarks.cider
+	$(BIN)/python -m benchmarks.attention
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .

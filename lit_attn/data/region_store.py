@@ -2,7 +2,7 @@
 
 - `x.tsv`, `x.tsv.0` and so on, or a folder of them: bottom-up features, with or without labels (`region_tsv`).
 - `x.h5` or `x.hdf5`: one file of ours (`region_hdf5`).
-- A folder of `<picture>.npz`: one file of ours per picture (`regions.write_npz`).
+- A folder of `<picture>.npz`, folders inside it included: one file of ours per picture (`regions.write_npz`).
 - A folder with `att` and `box_relative` (or `box`) inside, or with `x_att` and `x_box_relative`; or the path of `x_att`, or `x`
   alone: what the object-relation transformer prepares. Features are `<id>.npz` (`feat`) or `<id>.npy`, boxes `<id>.npy`;
   there are no labels. Boxes of `box` are pixels and need the picture's size from elsewhere.
@@ -43,7 +43,8 @@ class NpzRegions(RegionStore):
     """A folder with one npz file of ours per picture."""
 
     def __init__(self, path: Path) -> None:
-        names = _stems(path, (".npz",))
+        files = (file for file in path.rglob("*.npz") if file.name[0] != ".")
+        names = sorted(file.relative_to(path).with_suffix("").as_posix() for file in files)
         if not names:
             raise UserError(
                 f"The folder {path} holds no regions: neither .npz files, nor .tsv files, nor the folders att and box."

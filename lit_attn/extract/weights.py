@@ -184,16 +184,16 @@ def _read_state(file: Path) -> dict[str, Tensor]:
 
 
 def _fill(model: nn.Module, state: dict[str, Tensor], detector: str, file: Path) -> None:
-    """Strictly, except for the step counters of batch norm, which frozen ones do not have."""
+    """Strictly. Frozen batch norm has no step counters; torch supplies those itself."""
     try:
         missing, unexpected = model.load_state_dict(state, strict=False)
     except RuntimeError as error:
         reason = str(error).strip().splitlines()[-1].strip()
         raise UserError(f"{file} does not fit the detector {detector}: {reason}") from error
     problems = [
-        f"{kind} {', '.join(names[:3])}" + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        f"{kind} {', '.join(keys[:3])}" + (f" and {len(keys) - 3} more" if len(keys) > 3 else "")
         for kind, keys in (("lacks", missing), ("has besides", unexpected))
-        if (names := [key for key in keys if not key.endswith("num_batches_tracked")])
+        if keys
     ]
     if problems:
         raise UserError(f"{file} does not fit the detector {detector}: it {'; it '.join(problems)}.")

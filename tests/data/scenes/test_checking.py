@@ -275,7 +275,7 @@ ON_IT = "a lamp is on the desk ."
         ),
         (
             f"there is a black desk in this office . {'this is an office with a lamp and a book . ' * 5}{ON_IT}",
-            "tttttf",
+            "ttttttf",
         ),
         ("there is a brown desk in this office . the desk has a lamp on it . it is brown . it is red .", "tttf"),
         ("there is a brown desk in this office . there is a lamp on it . it is brown .", "ttf"),
