@@ -47,10 +47,12 @@ class CaptionedPicture:
     is_numbered: bool = True
     """Whether `picture_id` is the picture's own number, or only its place in the file."""
     size: Size | None = None
+    called: str | None = None
+    """What predictions call it; by default its file name."""
 
     @property
     def name(self) -> str:
-        return PurePosixPath(self.file).name
+        return self.called or PurePosixPath(self.file).name
 
     @property
     def stem(self) -> str:

@@ -17,7 +17,7 @@ class RegionFolder(RegionCaptioning):
 
     Args:
         root: Whatever `region_store.open_regions` takes.
-        vocabulary: The words of the captioner: a JSON with `ix_to_word`.
+        vocabulary: The words of the captioner: its weights, or a JSON with `ix_to_word`. The command fills in the weights.
         images: The folder of the pictures, to draw on.
         object_names, attribute_names: Lists of the 1600 objects and 400 attributes, for regions with label ids.
     """
@@ -58,7 +58,8 @@ class RegionFolder(RegionCaptioning):
 
     def pictures(self, stage: str) -> Sequence[CaptionedPicture]:
         """In the order of the store."""
-        return [CaptionedPicture(name, stage, (), place) for place, name in enumerate(self.source.store.names)]
+        names = self.source.store.names
+        return [CaptionedPicture(name, stage, (), place, called=name) for place, name in enumerate(names)]
 
     def keys(self, picture: CaptionedPicture) -> tuple[str, ...]:
         return (picture.file,)

@@ -61,3 +61,18 @@ def test_other_uses_say_what_is_lacking(folder, loader):
 def test_the_words_must_be_known(folder):
     with pytest.raises(UserError, match="data.vocabulary is not set"):
         RegionFolder(str(folder / "regions")).predict_dataloader()
+
+
+def test_folders_inside_keep_pictures_of_one_name_apart(folder):
+    """As `lit-attn extract regions` writes them: the name is the path, and the picture is found by it, upright."""
+    for place in ("garden", "house"):
+        write_npz(PICTURES[0], folder / "nested" / place / "front.npz")
+        (folder / "images" / place).mkdir(parents=True)
+    Image.new("L", (13, 17)).save(folder / "images" / "garden" / "front.png")
+    turned = Image.Exif()
+    turned[274] = 6  # a camera held upright
+    Image.new("RGB", (19, 11)).save(folder / "images" / "house" / "front.jpg", exif=turned)
+    data = RegionFolder(str(folder / "nested"), str(folder / "words.json"), images=str(folder / "images"))
+    (batch,) = list(data.predict_dataloader())
+    assert batch.picture_name == ("garden/front", "house/front")
+    assert [data.show(i, "predict").size for i in (0, 1)] == [(13, 17), (11, 19)]
