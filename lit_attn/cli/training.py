@@ -4,6 +4,7 @@ Differences from LightningCLI: recipes have names; a run lives in one folder; ch
 flags silently (a contradiction stops the command); `--resume auto`, `--from_weights` and `--wandb` exist.
 """
 
+import inspect
 import logging
 import os
 import re
@@ -25,6 +26,12 @@ from lit_attn.checkpoint import read_weights, transfer
 from lit_attn.cli.progress import PlainProgress, print_scores
 from lit_attn.cli.recipes import find_recipe
 from lit_attn.data.captioning import CaptioningData
+from lit_attn.data.karpathy import KarpathyCaptions
+from lit_attn.data.precomp import PrecompMatching
+from lit_attn.data.region_folder import RegionFolder
+from lit_attn.data.scenes.captioning import ScenesCaptions, ScenesParagraphs
+from lit_attn.data.scenes.matching import ScenesMatching
+from lit_attn.data.tell_me_more import TellMeMore
 from lit_attn.errors import UserError, did_you_mean
 from lit_attn.files import write_text
 from lit_attn.run.checkpoint_io import SafeCheckpointIO, load_checkpoint
@@ -37,6 +44,7 @@ from lit_attn.run.record import RunRecord
 from lit_attn.run.rng import RandomState
 from lit_attn.run.wandb_logger import ID_FILE, KeepWandbId, SafeWandbLogger
 from lit_attn.tasks.captioning import Captioning
+from lit_attn.tasks.matching import Matching
 
 log = logging.getLogger("lit_attn")
 
@@ -137,21 +145,17 @@ def _reason(message: str) -> str:
     return f"{key[1]}: {reason}" if key else reason
 
 
+SHIPPED = (
+    Matching, Captioning, PrecompMatching, ScenesMatching, ScenesCaptions, ScenesParagraphs, KarpathyCaptions, TellMeMore,
+    RegionFolder,
+)  # fmt: skip
+"""Tasks and data sets that may be named without their path, because they are imported here."""
+
+
 def _known_keys() -> list[str]:
     """Names of settings, for suggestions."""
-    import inspect
-
-    from lit_attn.data.karpathy import KarpathyCaptions
-    from lit_attn.data.precomp import PrecompMatching
-    from lit_attn.data.scenes.captioning import ScenesCaptions
-    from lit_attn.data.scenes.matching import ScenesMatching
-    from lit_attn.tasks.matching import Matching
-
-    classes = (
-        L.Trainer, Matching, Captioning, PrecompMatching, ScenesMatching, ScenesCaptions, KarpathyCaptions,
-    )  # fmt: skip
     own = ["run", "root", "wandb", "resume", "from_weights", "monitor", "mode", "checkpoint_every", "seed_everything"]
-    return own + [name for cls in classes for name in inspect.signature(cls.__init__).parameters]
+    return own + [name for cls in (L.Trainer, *SHIPPED) for name in inspect.signature(cls.__init__).parameters]
 
 
 def _class_of(configured: Any) -> type:

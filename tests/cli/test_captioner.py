@@ -109,7 +109,7 @@ def test_weights_alone_caption_a_folder_of_regions(inside, weights, tmp_path):
     write_regions(regions, "many", 101)
     strange = np.array([[-50, -20, 900, 800], [10, 10, 10, 10], [299, 0, 300, 200]], np.float32)
     write_npz(Regions("strange", np.ones((3, 48), np.float32), strange, 300, 200), regions / "strange.npz")
-    words = ["--from_weights", str(weights), "--data", "lit_attn.data.region_folder.RegionFolder"]
+    words = ["--from_weights", str(weights), "--data", "RegionFolder"]
     done = inside("predict", *words, "--data.root", "regions", "--run", "mine")
     assert done.returncode == 0, done.stderr
     run = tmp_path / "checkpoints" / "mine"
@@ -119,7 +119,7 @@ def test_weights_alone_caption_a_folder_of_regions(inside, weights, tmp_path):
 
 
 def test_bad_weights_and_regions_are_named(inside, weights, tmp_path):
-    data = ["--data", "lit_attn.data.region_folder.RegionFolder", "--data.root", "regions"]
+    data = ["--data", "RegionFolder", "--data.root", "regions"]
     write_regions(tmp_path / "regions", "other", 5, dim=7)
     done = inside("predict", "--from_weights", str(weights), *data)
     assert done.returncode == 2

@@ -50,7 +50,7 @@ def test_converted_weights_write_the_original_captions(inside, golden, tmp_path,
     assert "22 words" in done.stdout
     assert read_weights(tmp_path / "x.safetensors").words == tuple(words())
     done = inside(
-        "predict", "--from_weights", "x.safetensors", "--data", "lit_attn.data.region_folder.RegionFolder",
+        "predict", "--from_weights", "x.safetensors", "--data", "RegionFolder",
         "--data.root", "regions", "--model.beam", str(beam), "--run", "p",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
