@@ -80,9 +80,10 @@ def test_the_name_of_a_coco_file_may_tell_the_split(tmp_path):
     for name, split in {"captions_val2017.json": "val", "test.json": "test", "my-train.json": "train"}.items():
         write(tmp_path / name, content)
         assert read_captions(tmp_path / name)[0].split == split
-    write(tmp_path / "evaluation.json", content)
-    with pytest.raises(UserError, match="evaluation.json does not say which split 9.jpg belongs to"):
-        read_captions(tmp_path / "evaluation.json")
+    for name in ("evaluation.json", "retrieval.json"):
+        write(tmp_path / name, content)
+        with pytest.raises(UserError, match=f"{name} does not say which split 9.jpg belongs to"):
+            read_captions(tmp_path / name)
 
 
 def test_real_coco_captions(shared_data):
