@@ -181,7 +181,7 @@ class ScenesParagraphs(ScenesText):
 
     def __init__(
         self,
-        train_scenes: int = 8000,
+        train_scenes: int = 16000,
         val_scenes: int = 211,
         test_scenes: int = 503,
         test_split: str = "test",
