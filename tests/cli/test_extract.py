@@ -39,7 +39,14 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def start(images: Path, out: Path) -> subprocess.Popen[str]:
     command = [*COMMAND, "extract", "regions", str(images), "--out", str(out), *QUICK]
-    return subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return subprocess.Popen(
+        command,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # shells ignore it for work in the background
+    )
 
 
 def wait_for_files(process: subprocess.Popen[str], out: Path, count: int) -> None:

@@ -22,7 +22,7 @@ from .lexicon import (
     room_phrase,
 )
 from .meaning import Count, Description
-from .telling import _PLURAL as PLURAL_VERBS
+from .telling import PLURAL_VERBS
 from .world import COLORS, KINDS, MATERIALS, ROOMS, WORDS, Relation
 
 Words = tuple[str, ...]

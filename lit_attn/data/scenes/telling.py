@@ -59,7 +59,7 @@ class Memory:
 
 _FIXED = {name: word(*LEXICON[name]) for name in ("is", "are", "exists", "exist", "having", "have", "it", "they")}
 _COLOR_WORDS = {color: word(color, color, "ADJ") for color in COLORS}
-_PLURAL = {"is": "are", "exists": "exist", "having": "have"}
+PLURAL_VERBS = {"is": "are", "exists": "exist", "having": "have"}
 _description = lru_cache(maxsize=1 << 15)(Description)
 
 
@@ -182,8 +182,8 @@ class Teller:
 
     def _verb(self, form: str, letter: str, binding: Binding, chosen: dict[str, str]) -> Fragment:
         many = letter == "N"
-        if form in _PLURAL:
-            return _FIXED[_PLURAL[form] if many else form]
+        if form in PLURAL_VERBS:
+            return _FIXED[PLURAL_VERBS[form] if many else form]
         if letter not in chosen:
             verbs = postures(*(self.binder.kind(one, binding) for one in letter))
             chosen[letter] = verbs[int(self.rng.random() * len(verbs))]
