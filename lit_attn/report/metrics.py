@@ -19,7 +19,11 @@ from lit_attn.report.text import natural_key, plain
 SCORE_STAGES = ("val", "test")
 CHANCE = "_chance"
 
-_CHANCES = {"grounding_mass": "grounding_chance", "pointing_accuracy": "pointing_chance"}
+_CHANCES = {
+    "grounding_mass": "grounding_chance",
+    "naming_mass": "naming_chance",
+    "pointing_accuracy": "pointing_chance",
+}
 
 
 @dataclass(frozen=True)
