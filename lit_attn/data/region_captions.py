@@ -140,7 +140,8 @@ class RegionCaptioning(CaptioningData, ABC):
         if not pictures:
             raise UserError(f"There is no picture with a caption for {stage!r} in {type(self).__name__}.")
         cut = sum(len(caption) > self.max_words for picture in pictures for caption in picture.captions)
-        log.info("%s: %d pictures, %d captions cut at %d words.", stage, len(pictures), cut, self.max_words)
+        told = f", {cut} captions cut at {self.max_words} words" if cut else ""
+        log.info("%s: %d pictures%s.", stage, len(pictures), told)
         return CaptionedRegions(pictures, self._listed(stage, pictures), self.source, self.vocabulary, self.max_words)
 
     def _listed(self, stage: str, pictures: Sequence[CaptionedPicture]) -> list[str]:
