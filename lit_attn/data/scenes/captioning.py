@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from typing import ClassVar
 
 from PIL import Image
 from torch.utils.data import Dataset
@@ -57,23 +58,34 @@ class ScenesDataset(Dataset[Sample]):
 
 
 class ScenesText(CaptioningData):
-    """The embedded world with texts of one kind."""
+    """The embedded world with texts of one kind.
+
+    Args:
+        train_scenes, val_scenes, test_scenes: How many scenes of each split; sample i is always the same.
+        test_split: `test`, or `compose` for scenes with attribute-category pairs never seen in training.
+        region_dim, regions: Width and number of detections per scene.
+        max_words: Longer texts are cut; by default hardly any is.
+        seed: Of the world and of the order of training.
+    """
+
+    longest: ClassVar[int]
+    """Words that are enough for such a text."""
 
     def __init__(
         self,
-        train_scenes: int,
-        val_scenes: int,
-        test_scenes: int,
-        test_split: str,
-        region_dim: int,
-        regions: int,
-        max_words: int,
-        batch_size: int,
-        eval_batch_size: int,
-        num_workers: int,
-        seed: int,
+        train_scenes: int = 4000,
+        val_scenes: int = 211,
+        test_scenes: int = 503,
+        test_split: str = "test",
+        region_dim: int = 128,
+        regions: int = 36,
+        max_words: int | None = None,
+        batch_size: int = 32,
+        eval_batch_size: int = 64,
+        num_workers: int = 0,
+        seed: int = 0,
     ) -> None:
-        super().__init__(max_words, batch_size, eval_batch_size, num_workers, seed)
+        super().__init__(max_words or self.longest, batch_size, eval_batch_size, num_workers, seed)
         self.sizes = {"train": train_scenes, "val": val_scenes, test_split: test_scenes}
         self.test_split = test_split
         self.dim = region_dim
@@ -128,34 +140,9 @@ def _words(kind: type[ScenesText], seed: int) -> CaptionWords:
 
 
 class ScenesCaptions(ScenesText):
-    """Five captions per scene; a sixth is the grammar's own attempt, whose score is logged beside the model's.
+    """Five captions per scene; a sixth is the grammar's own attempt, whose score is logged beside the model's."""
 
-    Args:
-        train_scenes, val_scenes, test_scenes: How many scenes of each split; sample i is always the same.
-        test_split: `test`, or `compose` for scenes with attribute-category pairs never seen in training.
-        region_dim, regions: Width and number of detections per scene.
-        max_words: Longer captions are cut.
-        seed: Of the world and of the order of training.
-    """
-
-    def __init__(
-        self,
-        train_scenes: int = 4000,
-        val_scenes: int = 211,
-        test_scenes: int = 503,
-        test_split: str = "test",
-        region_dim: int = 128,
-        regions: int = 36,
-        max_words: int = 30,
-        batch_size: int = 32,
-        eval_batch_size: int = 64,
-        num_workers: int = 0,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(
-            train_scenes, val_scenes, test_scenes, test_split, region_dim, regions, max_words, batch_size,
-            eval_batch_size, num_workers, seed,
-        )  # fmt: skip
+    longest = 30
 
     @staticmethod
     def texts(scene: Scene) -> tuple[Annotation, ...]:
@@ -177,26 +164,9 @@ def rival_cider(seed: int, split: str, size: int) -> float:
 
 
 class ScenesParagraphs(ScenesText):
-    """One paragraph of four to six sentences per scene. Arguments as of ScenesCaptions."""
+    """One paragraph of four to six sentences per scene."""
 
-    def __init__(
-        self,
-        train_scenes: int = 16000,
-        val_scenes: int = 211,
-        test_scenes: int = 503,
-        test_split: str = "test",
-        region_dim: int = 128,
-        regions: int = 36,
-        max_words: int = 90,
-        batch_size: int = 32,
-        eval_batch_size: int = 64,
-        num_workers: int = 0,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(
-            train_scenes, val_scenes, test_scenes, test_split, region_dim, regions, max_words, batch_size,
-            eval_batch_size, num_workers, seed,
-        )  # fmt: skip
+    longest = 90
 
     @staticmethod
     def texts(scene: Scene) -> tuple[Annotation, ...]:
