@@ -198,3 +198,20 @@ def test_a_caption_longer_than_the_limit_is_cut_and_its_references_are_not():
     picture, own = data.dataset("val")[0]
     assert all(len(caption.ids) == 5 and caption.ids[-1] == 0 for caption in own)
     assert all(len(reference.split()) > 3 for reference in picture.references)
+
+
+def test_java_scores_are_asked_for_in_test_only(tmp_path, monkeypatch):
+    from lit_attn.metrics import java
+
+    asked = []
+
+    def meteor(texts, references):
+        asked.append(len(texts))
+        return java.JavaScores(31.7, np.zeros(len(texts)))
+
+    monkeypatch.setattr(java, "meteor", meteor)
+    data = scenes()
+    task = tiny(data, meteor=True)
+    assert "val/meteor" not in trainer(tmp_path).validate(task, data, verbose=False)[0]
+    assert trainer(tmp_path).test(task, data, verbose=False)[0]["test/meteor"] == pytest.approx(31.7)
+    assert asked == [5]
