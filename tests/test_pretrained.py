@@ -31,4 +31,6 @@ def test_weights_are_listed_and_fit(name):
     found = transfer(weights, task, strict=True)
     assert not found.created
     settings = yaml.safe_load(find_recipe(entry["recipe"]).read_text())["model"]["init_args"]
-    assert {key: weights.hyperparameters[key] for key in settings} == settings, "the recipe is no longer that of the weights"
+    assert {key: weights.hyperparameters[key] for key in settings} == settings, (
+        "the recipe is no longer that of the weights"
+    )

@@ -14,13 +14,13 @@ import lightning as L
 import torch
 from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor
-from torchmetrics import MeanMetric
 
 from lit_attn.decode import BAD_ENDINGS, Rules, beam_search, greedy, sample
 from lit_attn.errors import UserError
 from lit_attn.metrics import java
 from lit_attn.metrics.captions import Captioned, CaptionScores
 from lit_attn.metrics.gather import gathered
+from lit_attn.metrics.mean import WeightedMean
 from lit_attn.models.captioner import BatchNormPlace, Captioner, Capture, DecoderState, Geometry
 from lit_attn.nn.tape import silence
 from lit_attn.nn.transformer import NormName
@@ -140,7 +140,7 @@ class Captioning(L.LightningModule):
         self.keep_bad_endings, self.keep_unknown = keep_bad_endings, keep_unknown
         self.java = [score for score, wanted in ((java.meteor, meteor), (java.spice, spice)) if wanted]
         self.words: CaptionWords | None = None
-        self.loss = MeanMetric().set_dtype(torch.float64)
+        self.loss = WeightedMean()
         self.scores = CaptionScores()
         self._reward: CiderD | None = None
         self._predicted: list[dict[str, Any]] = []
@@ -262,7 +262,7 @@ class Captioning(L.LightningModule):
         """Scores the gold captions by likelihood, where tapes hear, and what the model writes against them."""
         if not len(batch):
             return {}
-        self.loss.update(self._likelihood(batch, smoothing=0.0).double(), batch.token_mask[:, 1:].sum())
+        self.loss.update(self._likelihood(batch, smoothing=0.0), batch.token_mask[:, 1:].sum())
         texts = self._texts(self.caption(batch, beam)[0])
         self.scores.update(batch.image_id.tolist(), texts, batch.references)
         return {"texts": texts}
