@@ -253,13 +253,16 @@ def test_pictures_are_not_opened_where_regions_know_their_size(folder, monkeypat
 
 def test_pictures_are_shown_from_nested_and_flat_folders(folder):
     draw(folder / "images" / "train2014", "COCO_train2014_000000000109.jpg")
-    draw(folder / "images", "131.png")
+    Image.new("L", (317, 211)).save(folder / "images" / "131.png")
     data = data_of(folder, images=str(folder / "images"))
     for image_id in (0, 1):
         shown = data.show(image_id, "val")
         assert (shown.size, shown.mode) == ((317, 211), "RGB")
     assert data.show(0, "train") is None
     assert data_of(folder).show(0, "val") is None
+    draw(folder / "flat", "COCO_train2014_000000000109.jpg")
+    Image.new("RGB", (5, 7)).save(folder / "flat" / "COCO_train2014_000000000109.png")
+    assert data_of(folder, images=str(folder / "flat")).show(0, "val").size == (317, 211)
     with pytest.raises(UserError, match="data.images 'nowhere' is not a folder"):
         data_of(folder, images="nowhere")
 

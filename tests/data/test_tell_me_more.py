@@ -23,11 +23,11 @@ ROOMS = {
 @pytest.fixture
 def folder(tmp_path):
     """Four rooms in the layout of the public files."""
-    turns = ["A red sofa", 'It says ""Hi""!', "", "There's a well-lit lamp.", "ok?"]
-    rows = [
-        f'{i}\t{i}\t{number}\t{path}\t{path.split("/")[2]}\t\tRoom {number}\t"{turns[1]}"\t\t{turns[3]}\t{turns[4]}'
-        for i, (number, (_, path)) in enumerate(ROOMS.items())
-    ]
+    rows = []
+    for i, (number, (split, path)) in enumerate(ROOMS.items()):
+        first = f"Room {number} {number}" if split == "val" else f"Room {number}"
+        turns = (first, '"It says ""Hi""!"', "", "There's a well-lit lamp.", "ok?")
+        rows.append("\t".join([f"{i}\t{i}\t{number}", path, path.split("/")[2], "", *turns]))
     (tmp_path / "sequences.csv").write_text("\n".join([HEADER, *rows]) + "\n")
     (tmp_path / "splits.json").write_text(json.dumps({str(n): split for n, (split, _) in ROOMS.items()}))
     return tmp_path
@@ -49,7 +49,7 @@ def test_rows_become_pictures(folder):
         (100530, "val"),
         (9, "test"),
     ]
-    assert pictures[2].references == ('room 100530 . it says " hi " ! there\'s a well-lit lamp . ok ?',)
+    assert pictures[2].references == ('room 100530 100530 . it says " hi " ! there\'s a well-lit lamp . ok ?',)
     assert (pictures[2].stem, pictures[2].name) == ("ADE_val_00000530", "ADE_val_00000530.jpg")
 
 
@@ -71,9 +71,9 @@ def test_rooms_meet_their_regions(folder, listed, num_workers):
     (batch,) = list(data.val_dataloader())
     np.testing.assert_array_equal(batch.regions[0], made[100530].features)
     assert len(batch.caption_id) == 1
-    assert batch.references == (('room 100530 . it says " hi " ! there\'s a well-lit lamp . ok ?',),)
+    assert batch.references == (('room 100530 100530 . it says " hi " ! there\'s a well-lit lamp . ok ?',),)
     assert [b.picture_name for b in data.test_dataloader()] == [("ADE_train_00000009.jpg",)]
-    # Words of both training rooms; the numbers of the rooms occur once.
+    # Words of both training rooms: their numbers occur once, and that of the validation room twice, but not in training.
     assert data.vocabulary.words == (
         "room", ".", "it", "says", '"', "hi", "!", "there's", "a", "well-lit", "lamp", "ok", "?", "UNK",
     )  # fmt: skip

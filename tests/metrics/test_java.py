@@ -19,6 +19,7 @@ from lit_attn.metrics.java import CORENLP, meteor, spice
 METEOR = '''
 import os, subprocess, threading
 seen = []
+patient = False
 class Meteor:
     """Scores a caption by its number of words, as counted by a process at the other end of a pipe."""
     def __init__(self):
@@ -29,6 +30,8 @@ class Meteor:
         seen.append(self)
     def compute_score(self, references, hypotheses):
         self.lock.acquire()
+        if patient:
+            self.meteor_p.wait()
         scores = []
         for number in references:
             line = " ||| ".join([*references[number], hypotheses[number][0]])
@@ -110,8 +113,11 @@ def test_the_pipe_is_closed_and_the_lock_free_afterwards(package):
     assert not made.lock.locked()
 
 
-def test_a_broken_pipe_is_explained_and_cannot_hang_later(package, tmp_path, monkeypatch):
-    java(tmp_path, monkeypatch, "echo no room for the heap >&2; exit 1")
+@pytest.mark.parametrize("question_first", [True, False])
+def test_a_broken_pipe_is_explained_and_cannot_hang_later(package, tmp_path, monkeypatch, question_first):
+    """Dead after a question, which is then answered by nothing; or dead before it, when nobody takes it."""
+    java(tmp_path, monkeypatch, f"{'read line; ' if question_first else ''}echo no room for the heap >&2; exit 1")
+    importlib.import_module("pycocoevalcap.meteor.meteor").patient = not question_first
     with pytest.raises(UserError, match="METEOR's Java process broke off .*no room for the heap.*2 GB"):
         meteor(["a"], [["b"]])
     assert scorer().meteor_p.returncode == 1
