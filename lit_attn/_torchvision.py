@@ -53,7 +53,7 @@ def repair(folder: Path) -> bool:
     library = torch.library.Library("torchvision", "FRAGMENT")
     library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    library.impl("nms", nms, "CPU")
+    library.impl("nms", _nms, "CPU")
     _KEPT.append(library)
     return True
 
@@ -75,19 +75,8 @@ def _extension_loads(folder: Path) -> bool:
     return False
 
 
-def nms(dets: "Tensor", scores: "Tensor", iou_threshold: float) -> "Tensor":
-    """Greedy non-maximum suppression: indices of the boxes that stay, best first."""
-    import torch
+def _nms(dets: "Tensor", scores: "Tensor", iou_threshold: float) -> "Tensor":
+    """The one implementation, imported when it is first called."""
+    from lit_attn.extract.nms import nms
 
-    order = scores.argsort(descending=True, stable=True)
-    boxes = dets[order]
-    area = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
-    kept = torch.ones(len(boxes), dtype=torch.bool)
-    for i in range(len(boxes)):
-        if not kept[i]:
-            continue
-        corner = torch.maximum(boxes[i, :2], boxes[i + 1 :, :2])
-        extent = (torch.minimum(boxes[i, 2:], boxes[i + 1 :, 2:]) - corner).clamp_min(0)
-        shared = extent.prod(-1)
-        kept[i + 1 :] &= ~(shared / (area[i] + area[i + 1 :] - shared) > iou_threshold)
-    return order[kept]
+    return nms(dets, scores, iou_threshold)

@@ -41,7 +41,7 @@ MAY_IMPORT = {
     "checkpoint": {"run", "vocabulary", "types", "errors"},
     "report": {"errors"},
     "cli": None,
-    "_torchvision": set(),
+    "_torchvision": {"extract.nms"},
     "__init__": {"_torchvision"},
     "__main__": {"cli"},
 }

@@ -3,11 +3,6 @@
 import subprocess
 import sys
 
-import pytest
-import torch
-
-from lit_attn._torchvision import nms
-
 
 def python(code: str) -> str:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -57,25 +52,3 @@ def test_the_repair_says_so_at_debug_level_only():
     assert done.stderr.count("extension does not load") == 1
     done = subprocess.run([sys.executable, "-c", code.format("INFO")], capture_output=True, text=True, check=True)
     assert "extension does not load" not in done.stderr
-
-
-def slow_nms(boxes: list[list[float]], scores: list[float], threshold: float) -> list[int]:
-    def overlap(a, b) -> float:
-        width, height = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
-        shared = max(0.0, width) * max(0.0, height)
-        return shared / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - shared)
-
-    kept: list[int] = []
-    for i in sorted(range(len(boxes)), key=lambda i: -scores[i]):
-        if all(overlap(boxes[i], boxes[k]) <= threshold for k in kept):
-            kept.append(i)
-    return kept
-
-
-@pytest.mark.parametrize("threshold", [0.1, 0.5, 0.9])
-def test_nms_equals_the_definition(threshold):
-    corner = torch.rand(37, 2, dtype=torch.float64) * 10
-    boxes = torch.cat([corner, corner + torch.rand(37, 2, dtype=torch.float64) * 5 + 0.1], 1)
-    scores = torch.rand(37, dtype=torch.float64)
-    assert nms(boxes, scores, threshold).tolist() == slow_nms(boxes.tolist(), scores.tolist(), threshold)
-    assert nms(boxes[:0], scores[:0], threshold).tolist() == []
