@@ -38,6 +38,20 @@ entry()
 """
 
 
+SLOW_STEPS = """
+import time
+from lit_attn.cli.main import entry
+from lit_attn.tasks.matching import Matching
+whole = Matching.training_step
+def slowly(task, *rest):
+    time.sleep(0.2)
+    return whole(task, *rest)
+Matching.training_step = slowly
+entry()
+"""
+"""Two seconds an epoch: the signal of a test arrives before the run has ended."""
+
+
 def state(folder):
     return torch.load(folder / "last.ckpt", weights_only=True)
 
@@ -124,7 +138,7 @@ def test_killed_inside_a_checkpoint_write(whole, tmp_path, step, renamed):
 
 
 def test_sigterm_saves_and_leaves_with_143(whole, tmp_path):
-    process = start(tmp_path, "--checkpoint_every", "1000")
+    process = start(tmp_path, "--checkpoint_every", "1000", code=SLOW_STEPS)
     metrics = tmp_path / "checkpoints" / "cut" / "metrics.csv"
     while not metrics.exists() and process.poll() is None:
         time.sleep(0.01)
