@@ -42,7 +42,11 @@ class Checkpoints(Checkpoint):
             self.best = state["best"]
 
     def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        lightning = trainer._signal_connector
         self._old_handler = signal.signal(signal.SIGTERM, self._on_sigterm)
+        # Lightning's own handler was there until now; it would leave after a step, without a checkpoint.
+        if lightning.received_sigterm:
+            self._terminated, lightning.received_sigterm = True, False
 
     def teardown(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
         if self._old_handler is not None:

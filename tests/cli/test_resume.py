@@ -4,10 +4,12 @@ import random
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 import torch
 
+from lit_attn.run.checkpoints import Checkpoints
 from tests.cli.conftest import COMMAND, SMALL, environment
 
 pytestmark = pytest.mark.slow
@@ -138,15 +140,35 @@ def test_killed_inside_a_checkpoint_write(whole, tmp_path, step, renamed):
 
 
 def test_sigterm_saves_and_leaves_with_143(whole, tmp_path):
+    """In the second epoch, where nothing else would write a checkpoint."""
     process = start(tmp_path, "--checkpoint_every", "1000", code=SLOW_STEPS)
-    metrics = tmp_path / "checkpoints" / "cut" / "metrics.csv"
-    while not metrics.exists() and process.poll() is None:
+    last = tmp_path / "checkpoints" / "cut" / "last.ckpt"
+    while process.poll() is None and (not last.exists() or state(last.parent)["global_step"] < 10):
         time.sleep(0.01)
+    time.sleep(0.5)
     process.send_signal(signal.SIGTERM)
     output, _ = process.communicate(timeout=120)
     assert process.returncode == 143, output
+    assert 10 < state(last.parent)["global_step"] < 19
     resume(tmp_path)
-    compare(whole, metrics.parent)
+    compare(whole, last.parent)
+
+
+def test_a_sigterm_that_lightning_heard_before_training_is_honoured_with_a_checkpoint():
+    class Connector:
+        received_sigterm = True
+
+    class Trainer:
+        _signal_connector = Connector()
+
+    before, callback = signal.getsignal(signal.SIGTERM), Checkpoints(Path("x"), None, "max", 1)
+    try:
+        callback.on_train_start(Trainer(), None)
+        assert callback._terminated
+        assert not Trainer._signal_connector.received_sigterm
+    finally:
+        callback.teardown(Trainer(), None, "fit")
+    assert signal.getsignal(signal.SIGTERM) == before
 
 
 def test_resume_refuses_other_settings_and_writes_nothing(whole, tmp_path):
