@@ -34,7 +34,10 @@ def run(argv: list[str]) -> int:
             )
         sys.stdout.write("usage: lit-attn convert ort FILE --legacy-extra-skip on|off [--infos FILE] [--out FILE]\n")
         return 0
-    parser = Parser("lit-attn convert ort", "The released object-relation transformer as a safetensors file of ours.")
+    parser = Parser(
+        prog="lit-attn convert ort",
+        description="The released object-relation transformer as a safetensors file of ours.",
+    )
     parser.add_argument("file", type=Path, help="model-best.pth, as the original code saved it")
     parser.add_argument("--infos", type=Path, help="infos_….pkl with options and vocabulary (default: beside the file)")
     parser.add_argument("--legacy-extra-skip", choices=("on", "off"), help=SKIP_HELP)

@@ -8,8 +8,9 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
+from lit_attn.cli.arguments import Parser
 from lit_attn.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
@@ -34,15 +35,8 @@ def run(argv: list[str]) -> int:
     return _regions(_parser().parse_args(argv[1:]))
 
 
-class _Parser(argparse.ArgumentParser):
-    """Tells mistakes the way all our commands do."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UserError(f"{message}. {USAGE}")
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = Parser(
         prog="lit-attn extract regions",
         description="Find regions in pictures with a torchvision detector: boxes, labels, features of the box head and, "
         "as attributes, the colour that most of a box has. Writes one npz file per picture; a run that was stopped goes "

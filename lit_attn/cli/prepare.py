@@ -3,22 +3,15 @@
 import argparse
 import sys
 from pathlib import Path
-from typing import NoReturn
 
+from lit_attn.cli.arguments import Parser
 from lit_attn.data.caption_files import read_captions
 from lit_attn.data.labels import MAX_WORDS, MIN_COUNT, build_words, prepare_labels, write_labels
 from lit_attn.errors import UserError
 
 
-class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in the way of all verbs."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UserError(f"{self.prog}: {message}. {self.format_usage().strip()}")
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="lit-attn prepare", description="Prepare public files.")
+    parser = Parser(prog="lit-attn prepare", description="Prepare public files.")
     kinds = parser.add_subparsers(dest="kind", required=True, metavar="labels")
     labels = kinds.add_parser(
         "labels",
