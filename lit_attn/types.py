@@ -1,7 +1,8 @@
 """What crosses folders: the axis glossary, annotated text, and the frozen batches that every model shares.
 
-Axes, in every shape of the package: `b` batch, `c` captions, `h` head, `q` query, `k` key, `d` width, `e` head width,
-`t` text, `r` region, `o` OCR, `v` vocabulary, `l` layer, `s` step. Masks are boolean and True means "may attend".
+Axes, in every shape of the package: `b` batch, `c` captions or questions, `h` head, `q` query, `k` key, `d` width,
+`e` head width, `t` text, `r` region, `o` OCR, `v` vocabulary, `l` layer, `s` step, `y` and `x` rows and columns of a grid.
+Masks are boolean and True means "may attend".
 """
 
 from collections.abc import Callable, Sequence
@@ -150,3 +151,78 @@ class CaptionBatch(TensorBatch):
     def __len__(self) -> int:
         """The number of captions."""
         return len(self.caption_id)
+
+
+QUESTION_KINDS = ("exist", "count", "query_attribute", "compare_attribute", "compare_integer")
+"""The five kinds of CLEVR's questions."""
+
+
+@dataclass(frozen=True)
+class QuestionBatch(TensorBatch):
+    """Pictures as grids of features, and questions that each belong to one of them."""
+
+    image_id: Int[Tensor, " b"]
+    grid: Float[Tensor, "b f y x"]
+    question_id: Int[Tensor, " c"]
+    owner: Int[Tensor, " c"]
+    """Which picture of this batch a question belongs to."""
+    tokens: Int[Tensor, "c t"]
+    token_mask: Bool[Tensor, "c t"]
+    answer: Int[Tensor, " c"]
+    """Number of the answer; -1 where it is not known."""
+    kind: tuple[str, ...]
+    """One of QUESTION_KINDS per question; empty where it is not known."""
+    words: tuple[tuple[str, ...], ...]
+    """The question's words as they were asked, one per position of `tokens`."""
+    sample_id: tuple[str, ...] = ()
+    """One name per question, stable over runs."""
+    causes: Bool[Tensor, "c k"] | None = None
+    """Cells, row by row, that show what the answer rests on: known on Scenes only."""
+    picture_name: tuple[str, ...] = ()
+    """One name per picture, such as its file's."""
+
+    def __len__(self) -> int:
+        """The number of questions."""
+        return len(self.question_id)
+
+
+@dataclass(frozen=True)
+class ReadingBatch(TensorBatch):
+    """Questions that need reading, each with the objects and the OCR tokens of its picture."""
+
+    question_id: Int[Tensor, " b"]
+    image_id: Int[Tensor, " b"]
+    tokens: Int[Tensor, "b t"]
+    token_mask: Bool[Tensor, "b t"]
+    regions: Float[Tensor, "b r f"]
+    boxes: Float[Tensor, "b r 4"]
+    """x1, y1, x2, y2 relative to the picture, in [0, 1]; so are `ocr_boxes`."""
+    region_mask: Bool[Tensor, "b r"]
+    ocr_vectors: Float[Tensor, "b o w"]
+    """Word vectors of the tokens."""
+    ocr_phoc: Float[Tensor, "b o p"]
+    ocr_regions: Float[Tensor, "b o f"]
+    """Detector features at the tokens."""
+    ocr_boxes: Float[Tensor, "b o 4"]
+    ocr_mask: Bool[Tensor, "b o"]
+    previous: Int[Tensor, "b s"]
+    """What the decoder reads at each step when it is taught: below v an answer word, from v on an OCR token."""
+    targets: Float[Tensor, "b s n"]
+    """Scores of the v answer words and then the o OCR tokens at each step."""
+    step_mask: Bool[Tensor, "b s"]
+    """Steps that count in the loss."""
+    words: tuple[tuple[str, ...], ...]
+    """The question's words or word pieces, one per position of `tokens`."""
+    ocr_words: tuple[tuple[str, ...], ...]
+    answers: tuple[tuple[str, ...], ...]
+    """What people answered; empty where it is not known."""
+    sample_id: tuple[str, ...] = ()
+    kind: tuple[str, ...] = ()
+    """What is asked for, where it is known."""
+    region_causes: Bool[Tensor, "b r"] | None = None
+    """Regions that show what the answer rests on, and `ocr_causes` the tokens on it: known on Scenes only."""
+    ocr_causes: Bool[Tensor, "b o"] | None = None
+    picture_name: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.question_id)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from lit_attn.errors import UserError
 from lit_attn.nn.alignment import Alignment, build_alignment
-from lit_attn.nn.tape import Site, is_heard, speak
+from lit_attn.nn.tape import Part, Site, is_heard, speak
 
 
 class KeyValue(NamedTuple):
@@ -57,13 +57,16 @@ class MultiHeadAttention(nn.Module):
         key_mask: Bool[Tensor, "b #q k"] | None,
         query_mask: Bool[Tensor, "b q"] | None = None,
         bias: Float[Tensor, "b h q k"] | None = None,
+        parts: tuple[Part, ...] = (),
     ) -> Float[Tensor, "b q d"]:
         """Args:
         key_mask: Which keys a query may attend to; `b 1 k` when it is the same for all queries; None for all.
         query_mask: Which queries exist; probes leave out the others.
         bias: Added to the scores of every head, whatever the alignment.
+        parts: Which positions belong to which stream, where several are one sequence.
         """
-        context = self.attend(queries, self.project(keys), key_mask=key_mask, query_mask=query_mask, bias=bias)
+        stored = self.project(keys)
+        context = self.attend(queries, stored, key_mask=key_mask, query_mask=query_mask, bias=bias, parts=parts)
         return self.output(context + keys if self.extra_skip else context)
 
     def reread(
@@ -88,6 +91,7 @@ class MultiHeadAttention(nn.Module):
         query_mask: Bool[Tensor, "b q"] | None = None,
         bias: Float[Tensor, "b h q k"] | None = None,
         site: Site | None = None,
+        parts: tuple[Part, ...] = (),
     ) -> Float[Tensor, "b q d"]:
         """Joined heads before the output projection. `site` speaks instead of the module's own."""
         site = site or self.site
@@ -101,7 +105,15 @@ class MultiHeadAttention(nn.Module):
                 query_mask = torch.ones(queries.shape[:2], dtype=torch.bool, device=queries.device)
             if key_mask is None:
                 key_mask = torch.ones(len(key), 1, key.shape[2], dtype=torch.bool, device=key.device)
-            speak(site, weights=weights, query_mask=query_mask, key_mask=key_mask, value=value, context=context)
+            speak(
+                site,
+                weights=weights,
+                query_mask=query_mask,
+                key_mask=key_mask,
+                value=value,
+                context=context,
+                parts=parts,
+            )
         return context.transpose(1, 2).flatten(2)
 
     def _split(self, stream: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n e"]:

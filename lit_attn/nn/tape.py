@@ -18,6 +18,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from types import TracebackType
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
@@ -36,6 +37,16 @@ class Site:
     num_heads: int = 1
     predicts: bool = False
     """Row i of the queries reads word i and predicts word i + 1, as in a decoder."""
+    calls: int = 1
+    """How often it speaks in one pass of the network: the reasoning steps of MAC."""
+
+
+class Part(NamedTuple):
+    """Which rows and columns of a joint sequence are which stream."""
+
+    stream: str
+    start: int
+    end: int
 
 
 @dataclass(frozen=True)
@@ -53,6 +64,16 @@ class AttentionRecord:
     value: Float[Tensor, "b h k v"]
     context: Float[Tensor, "b h q v"]
     """What went on into the network, before output projections."""
+    parts: tuple[Part, ...] = ()
+    """Where several streams attend as one sequence: which of its positions, as rows and as columns, belong to which."""
+
+    def part(self, stream: str) -> slice:
+        """The positions of one stream of a joint sequence."""
+        for name, start, end in self.parts:
+            if name == stream:
+                return slice(start, end)
+        known = ", ".join(part.stream for part in self.parts) or "none, it is not joint"
+        raise KeyError(f"The record of {self.site.name!r} has no part {stream!r}. Parts: {known}.")
 
     def detached(self) -> "AttentionRecord":
         return AttentionRecord(
@@ -63,6 +84,7 @@ class AttentionRecord:
             self.key_mask,
             self.value.detach(),
             self.context.detach(),
+            self.parts,
         )
 
 
@@ -122,8 +144,8 @@ class AttentionTape:
     def hears(self, site: Site) -> bool:
         return site.name in self.chosen
 
-    def _hear(self, site: Site, *tensors: Tensor) -> None:
-        record = AttentionRecord(site, self._calls[site.name], *tensors)
+    def _hear(self, site: Site, parts: tuple[Part, ...], *tensors: Tensor) -> None:
+        record = AttentionRecord(site, self._calls[site.name], *tensors, parts)  # type: ignore[arg-type, call-arg]
         self._calls[site.name] += 1
         if not self.keeps_gradients:
             record = record.detached()
@@ -179,11 +201,12 @@ def speak(
     key_mask: Bool[Tensor, "b #q k"],
     value: Float[Tensor, "b h k v"],
     context: Float[Tensor, "b h q v"],
+    parts: tuple[Part, ...] = (),
 ) -> None:
     """Tell every tape that listens what was attended to. Called by attention sites."""
     for tape in _ACTIVE.get():
         if tape.hears(site):
-            tape._hear(site, weights, query_mask, key_mask, value, context)
+            tape._hear(site, parts, weights, query_mask, key_mask, value, context)
 
 
 def sites_of(net: nn.Module) -> list[Site]:
