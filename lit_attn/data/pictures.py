@@ -6,11 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from PIL import Image
 from torch.utils.data import Dataset
 
-from lit_attn.data.loader import EvalLoader, Loading, ResumableData, TrainLoader
-from lit_attn.errors import UserError
+from lit_attn.data.batched import BatchedData
 from lit_attn.types import Annotation, CaptionBatch
 
 
@@ -81,18 +79,10 @@ def collate(samples: Sequence[Sample]) -> CaptionBatch:
     )
 
 
-class PictureData(ResumableData, ABC):
-    """Loaders over pictures with captions. Data sets say what the samples of a stage are and which words they use."""
+class PictureData(BatchedData, ABC):
+    """Pictures with captions. Data sets say which words they use."""
 
-    def __init__(self, batch_size: int, eval_batch_size: int, num_workers: int, seed: int) -> None:
-        super().__init__()
-        for name, value in (("batch_size", batch_size), ("eval_batch_size", eval_batch_size)):
-            if value < 1:
-                raise UserError(f"data.{name} must be at least 1, got {value}.")
-        self.batch_size = batch_size
-        self.eval_batch_size = eval_batch_size
-        self.num_workers = num_workers
-        self.seed = seed
+    collate = staticmethod(collate)
 
     @property
     @abstractmethod
@@ -103,16 +93,7 @@ class PictureData(ResumableData, ABC):
     def region_dim(self) -> int: ...
 
     @abstractmethod
-    def dataset(self, stage: str) -> Dataset[Sample]:
-        """The samples of `train`, `val`, `test` or `predict`."""
-
-    def show(self, image_id: int, stage: str) -> Image.Image | None:
-        """The picture itself, where the data set has it."""
-        return None
-
-    def reference_scores(self, stage: str) -> dict[str, float]:
-        """Scores known without any model, such as those of an oracle; logged beside the model's."""
-        return {}
+    def dataset(self, stage: str) -> Dataset[Sample]: ...
 
     def text_scores(self, stage: str, texts: Mapping[int, str]) -> dict[str, float]:
         """What the data set itself can say about texts written for its pictures, such as the share of true sentences."""
@@ -125,27 +106,3 @@ class PictureData(ResumableData, ABC):
     @property
     def vocab_size(self) -> int:
         return len(self.vocabulary)
-
-    def train_dataloader(self) -> TrainLoader:
-        loading = self._loading("train", self.batch_size)
-        share = loading.size // loading.world_size
-        if share < self.batch_size:
-            raise UserError(
-                f"data.batch_size is {self.batch_size}, but a process has only {share} training samples. "
-                "Lower the batch size."
-            )
-        return self.shuffled(loading, self.seed)
-
-    def val_dataloader(self) -> EvalLoader:
-        return EvalLoader(self._loading("val", self.eval_batch_size))
-
-    def test_dataloader(self) -> EvalLoader:
-        return EvalLoader(self._loading("test", self.eval_batch_size))
-
-    def predict_dataloader(self) -> EvalLoader:
-        return EvalLoader(self._loading("predict", self.eval_batch_size))
-
-    def _loading(self, stage: str, batch_size: int) -> Loading:
-        trainer = self.trainer
-        rank, world_size = (0, 1) if trainer is None else (trainer.global_rank, trainer.world_size)
-        return Loading(self.dataset(stage), batch_size, collate, self.num_workers, rank, world_size)

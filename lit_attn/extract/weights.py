@@ -77,9 +77,9 @@ def load_network(detector: str, weights: str = "default", class_file: Path | Non
         file = _download(detector, published[weights])
     else:
         file = _find(weights, published)
-    checksum = _checksum(file)
-    entry = next((e for e in published.values() if checksum.startswith(_hash_in_name(e))), None)
-    state = _read_state(file)
+    found = checksum(file)
+    entry = next((e for e in published.values() if found.startswith(_hash_in_name(e))), None)
+    state = read_state(file)
     if _CLASSIFIER not in state:
         raise UserError(
             f"{file} holds no weights of a detector with RoI heads: {_CLASSIFIER} is missing. "
@@ -142,7 +142,7 @@ def _download(detector: str, entry: Weights) -> Path:
                 f"Cannot download the weights of {detector}: {error}. Fetch {entry.url} by hand and put it at {file}, "
                 "or name it with --weights FILE. To try things out without it: --weights random."
             ) from error
-    if not _checksum(file).startswith(_hash_in_name(entry)):
+    if not checksum(file).startswith(_hash_in_name(entry)):
         raise UserError(f"The weights {file} are damaged: their sha256 differs from their name. Delete the file.")
     return file
 
@@ -158,12 +158,12 @@ def _find(weights: str, published: dict[str, Weights]) -> Path:
     return file
 
 
-def _checksum(file: Path) -> str:
+def checksum(file: Path) -> str:
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
-def _read_state(file: Path) -> dict[str, Tensor]:
+def read_state(file: Path) -> dict[str, Tensor]:
     """Name to tensor, from safetensors, a state dict, or a checkpoint of torchvision's training script."""
     try:
         if file.suffix == ".safetensors":

@@ -1,12 +1,13 @@
 """What is minimised? Losses as pure functions of scores.
 
 Sources: SCAN (Lee et al. 2018) and VSE++ (Faghri et al. 2018) for the hinge with hardest negatives; Szegedy et al. (2016)
-for smoothed labels; Rennie et al. (2017) for the reward loss.
+for smoothed labels; Rennie et al. (2017) for the reward loss; M4C (Hu et al. 2020) for answers with several right tokens.
 """
 
 import math
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
@@ -51,3 +52,16 @@ def reward_loss(
     """Policy gradient: minus reward times log-probability, the mean over all drawn words and their ENDs (id 0)."""
     drawn = torch.cat([torch.ones_like(tokens[:, :1], dtype=torch.bool), tokens[:, :-1] > 0], 1)
     return -torch.where(drawn, logprobs * reward, 0.0).sum() / drawn.sum()
+
+
+def multilabel_decoding(
+    scores: Float[Tensor, "b s n"], targets: Float[Tensor, "b s n"], step_mask: Bool[Tensor, "b s"]
+) -> Float[Tensor, ""]:
+    """Binary cross-entropy of every token at every step, summed over tokens, the mean over the steps in `step_mask`.
+
+    A token that scores -inf does not exist and costs nothing. Without any step the loss is 0.
+    """
+    counts = step_mask.unsqueeze(-1) & (scores != float("-inf"))
+    # Masked before the cross-entropy: 0 times infinity would be NaN, in the loss or in its gradient.
+    losses = F.binary_cross_entropy_with_logits(scores.masked_fill(~counts, 0.0), targets, reduction="none")
+    return torch.where(counts, losses, 0.0).sum() / step_mask.sum().clamp_min(1)

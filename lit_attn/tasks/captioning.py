@@ -5,9 +5,7 @@ is drawn per caption in the batch, in training mode; the greedy caption of each 
 baseline. Rewards see END, or captions learn to stop in the middle.
 """
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import lightning as L
@@ -19,7 +17,6 @@ from lit_attn.decode import BAD_ENDINGS, Rules, beam_search, greedy, sample
 from lit_attn.errors import UserError
 from lit_attn.metrics import java
 from lit_attn.metrics.captions import Captioned, CaptionScores
-from lit_attn.metrics.gather import gathered
 from lit_attn.metrics.mean import WeightedMean
 from lit_attn.models.captioner import BatchNormPlace, Captioner, Capture, DecoderState, Geometry
 from lit_attn.nn.tape import silence
@@ -27,6 +24,7 @@ from lit_attn.nn.transformer import NormName
 from lit_attn.ops.cider import CiderD, DocumentFrequencies, with_end
 from lit_attn.ops.loss import next_word_loss, reward_loss
 from lit_attn.ops.schedule import noam
+from lit_attn.tasks.predictions import write_predictions
 from lit_attn.types import CaptionBatch
 from lit_attn.vocabulary import END, CaptionWords
 
@@ -143,7 +141,7 @@ class Captioning(L.LightningModule):
         self.loss = WeightedMean()
         self.scores = CaptionScores()
         self._reward: CiderD | None = None
-        self._predicted: list[dict[str, Any]] = []
+        self._predicted: list[tuple[int, dict[str, Any]]] = []
 
     def forward(self, batch: CaptionBatch) -> Tensor:
         """Log-probabilities of every next word of every caption: c t-1 v."""
@@ -312,20 +310,13 @@ class Captioning(L.LightningModule):
             {"picture": name, "caption": text, "score": score}
             for name, text, score in zip(batch.picture_name, texts, scores.tolist(), strict=True)
         ]
-        self._predicted += [{"index": int(i)} | one for i, one in zip(batch.image_id, found, strict=True)]
+        self._predicted += zip(batch.image_id.tolist(), found, strict=True)
         return found
 
     def on_predict_epoch_end(self) -> None:
-        """Writes `predictions.jsonl`: a line per picture, in the order of the data."""
-        predicted = sorted(gathered(self._predicted), key=lambda one: one["index"])
+        """Writes `predictions.jsonl`: a line per picture."""
+        write_predictions(self.trainer, self._predicted)
         self._predicted = []
-        if self.trainer.is_global_zero:
-            path = Path(self.trainer.default_root_dir) / "predictions.jsonl"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            lines = (
-                json.dumps({k: v for k, v in one.items() if k != "index"}, ensure_ascii=False) for one in predicted
-            )
-            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
     # Words travel with the weights.
 

@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from lit_attn.ops.loss import next_word_loss, reward_loss
+from lit_attn.ops.loss import multilabel_decoding, next_word_loss, reward_loss
 from lit_attn.ops.schedule import noam
 from tests.reference.published import golden_file
 
@@ -60,3 +60,38 @@ def test_noam_equals_the_original():
 def test_noam_peaks_at_the_end_of_the_warm_up():
     rates = [noam(step, 512, 10000) for step in (1, 9999, 10000, 10001)]
     assert max(rates) == rates[2] == pytest.approx(4.42e-4, rel=1e-3)
+
+
+def test_multilabel_decoding_and_its_gradient_equal_the_original(golden):
+    arrays = golden("alignment/m4c_model.npz")
+    targets, steps = arrays["loss.targets"].double(), arrays["loss.step_mask"].bool()
+    absent = torch.zeros_like(targets, dtype=torch.bool)
+    absent[..., 13:] = torch.arange(6) >= arrays["ocr_counts"][:, None, None]
+    assert absent.any()
+    for given in (arrays["teacher_forced.scores"], arrays["teacher_forced.scores"].masked_fill(absent, -math.inf)):
+        scores = given.clone().requires_grad_()
+        loss = multilabel_decoding(scores, targets, steps)
+        loss.backward()
+        assert loss.item() == pytest.approx(arrays["loss.value"].item(), abs=1e-9)
+        torch.testing.assert_close(scores.grad, arrays["loss.grad_scores"], rtol=0, atol=1e-12)
+    none = multilabel_decoding(arrays["teacher_forced.scores"], targets, torch.zeros_like(steps))
+    assert none.item() == arrays["loss.value_all_masked"].item() == 0.0
+
+
+def test_multilabel_decoding_is_its_formula_and_never_nan():
+    scores = torch.randn(3, 5, 7, dtype=torch.float64)
+    scores[1, :, 4:] = -math.inf
+    targets, steps = torch.rand(3, 5, 7, dtype=torch.float64), torch.rand(3, 5) < 0.6
+    total = 0.0
+    for b, s in steps.nonzero().tolist():
+        for score, target in zip(scores[b, s].tolist(), targets[b, s].tolist(), strict=True):
+            if score > -math.inf:
+                chance = 1 / (1 + math.exp(-score))
+                total -= target * math.log(chance) + (1 - target) * math.log(1 - chance)
+    scores.requires_grad_()
+    loss = multilabel_decoding(scores, targets, steps)
+    loss.backward()
+    assert loss.item() == pytest.approx(total / steps.sum().item(), abs=1e-12)
+    assert scores.grad.isfinite().all()
+    assert not scores.grad[~steps].any()
+    assert not scores.grad[1, :, 4:].any()

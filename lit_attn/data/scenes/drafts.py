@@ -237,3 +237,6 @@ SHAPES: dict[str, tuple[tuple[Maker, str, str], ...]] = {
     ),
 }
 """Kind of question to the makers of its drafts, with their arguments."""
+
+LANDMARKS = {"plain": 0, "either": 0, "related": 1, "where": 1, "chain": 2, "both": 2}
+"""How many other things lead to what is asked about, by the way it is found."""

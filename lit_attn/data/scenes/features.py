@@ -103,17 +103,17 @@ def hint_code(kinds: NDArray[np.int64], colors: NDArray[np.int64], dim: int) -> 
 
 
 @cache
-def _position_projection(dim: int) -> Floats:
-    rng = np.random.default_rng(digest("position", dim))
+def _position_projection(purpose: str, dim: int) -> Floats:
+    rng = np.random.default_rng(digest(purpose, dim))
     rows = 6 * (1 + 2 * len(_FREQUENCIES))
     return (rng.standard_normal((rows, dim)) * _POSITION_WEIGHT / rows**0.5).astype(np.float32)
 
 
-def encode_boxes(boxes: Floats, dim: int) -> Floats:
+def encode_boxes(boxes: Floats, dim: int, purpose: str = "position") -> Floats:
     """A smooth code of place and extent: corners, width and height with sines and cosines of them, projected."""
     raw = np.concatenate([boxes, boxes[:, 2:] - boxes[:, :2]], axis=1)
     waves = (raw[:, :, None] * _FREQUENCIES).reshape(len(raw), -1)
-    return np.concatenate([raw, np.sin(waves), np.cos(waves)], axis=1) @ _position_projection(dim)
+    return np.concatenate([raw, np.sin(waves), np.cos(waves)], axis=1) @ _position_projection(purpose, dim)
 
 
 def noise_level(dim: int) -> np.float32:

@@ -1,7 +1,8 @@
 """What would a convolutional network see in each cell of a picture? Grid features of a scene.
 
 A cell shows the things that cover it, each weighted by the share of the cell that it takes and nothing nearer takes: a
-cell that one thing fills shows the front-most one alone. Place, room and noise are added as in detections.
+cell that one thing fills shows the front-most one alone. It also shows where each of them begins and ends, because what a
+deep network sees in a cell comes from far around it. Place, room and noise are added as in detections.
 """
 
 from functools import cache
@@ -29,7 +30,8 @@ def grid(scene: Scene, *, side: int = 14, dim: int = 64) -> Floats:
     check_positive(side=side, dim=dim)
     truth = scene_truth(scene)
     weights = visible_shares(scene, side).reshape(len(scene.things), -1)
-    cells = weights.T @ (truth.content @ projection(dim)) + _cell_codes(side, dim) + room_code(scene.room, dim)
+    things = truth.content @ projection(dim) + encode_boxes(truth.boxes, dim, "extent")
+    cells = weights.T @ things + _cell_codes(side, dim) + room_code(scene.room, dim)
     noise = generator(scene, "grid").standard_normal(cells.shape, dtype=np.float32)
     cells += _NOISE_SHARE * noise_level(dim) * noise
     return np.ascontiguousarray(cells.T).reshape(dim, side, side)

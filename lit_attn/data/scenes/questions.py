@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import Random
 
 from ...types import Annotation
-from .drafts import SHAPES, Draft, Scout
+from .drafts import LANDMARKS, SHAPES, Draft, Scout
 from .frames import Frame
 from .grammar import Fragment, Link, Part, assemble
 from .layout import text_random
@@ -23,6 +23,7 @@ __all__ = ["ANSWERS", "KINDS_OF_QUESTION", "Question", "Step", "execute", "quest
 KINDS_OF_QUESTION = tuple(SHAPES)
 _TRIES = 30
 _ROUNDS = 8
+MOST_LANDMARKS = max(LANDMARKS.values())
 _COUNTS = ("0", "1", "2", "3", "4", "5")
 
 
@@ -42,10 +43,16 @@ class Question:
     """Shape and number of its wording."""
 
 
-def questions(scene: Scene, count: int = 10) -> tuple[Question, ...]:
-    """`count` different questions, the kinds in turn; the first ones do not depend on `count`."""
-    if count < 0:
-        raise ValueError(f"Cannot make {count} questions; `count` must be 0 or more.")
+def questions(
+    scene: Scene, count: int = 10, landmarks: int = MOST_LANDMARKS, *, fewer: bool = False
+) -> tuple[Question, ...]:
+    """`count` different questions, the kinds in turn; the first ones do not depend on `count`.
+
+    `landmarks` is the largest number of things by which a question finds others: 0 asks by looks alone. A scene that allows
+    less than `count` questions is an error, unless there may be `fewer`.
+    """
+    if count < 0 or landmarks < 0:
+        raise ValueError(f"Cannot make {count} questions with {landmarks} landmarks; both must be 0 or more.")
     scout = Scout(scene, text_random(scene, "questions"))
     asked: list[Question] = []
     seen: set[tuple[Step, ...]] = set()
@@ -53,18 +60,19 @@ def questions(scene: Scene, count: int = 10) -> tuple[Question, ...]:
         if len(asked) == count:
             break
         kind = KINDS_OF_QUESTION[n % len(KINDS_OF_QUESTION)]
-        question = _ask(scout, kind)
+        question = _ask(scout, kind, landmarks)
         if question is not None and question.program not in seen:
             seen.add(question.program)
             asked.append(question)
-    if len(asked) < count:
+    if len(asked) < count and not fewer:
         raise ValueError(f"Scene {scene.scene_id} allows only {len(asked)} different questions, not count={count}.")
     return tuple(asked)
 
 
-def _ask(scout: Scout, kind: str) -> Question | None:
+def _ask(scout: Scout, kind: str, landmarks: int) -> Question | None:
     """A question of a kind whose answer was drawn beforehand; None if none was found."""
-    scene, rng, makers = scout.scene, scout.rng, SHAPES[kind]
+    scene, rng = scout.scene, scout.rng
+    makers = [maker for maker in SHAPES[kind] if LANDMARKS[maker[2]] <= landmarks]
     maker, name, way = makers[int(rng.random() * len(makers))]
     wanted = _wanted(kind, rng)
     for _ in range(_TRIES):

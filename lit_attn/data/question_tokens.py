@@ -1,0 +1,96 @@
+"""How does a model read a question? As word pieces of a BERT tokenizer, or as words of a vocabulary of our own."""
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from lit_attn.data.vocab import END, START, Vocabulary, tokenize
+from lit_attn.errors import UserError
+
+Encoded = tuple[tuple[int, ...], tuple[str, ...]]
+"""Ids, and the word or word piece of each."""
+
+
+class QuestionTokens(ABC):
+    """Text to ids."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """The number of ids."""
+
+    @abstractmethod
+    def encode(self, text: str, max_tokens: int) -> Encoded:
+        """A start, the first words that find room, an end. Empty text has nothing between the two."""
+
+    @property
+    @abstractmethod
+    def words(self) -> tuple[str, ...]:
+        """Words by id, to be kept with a model's weights; empty where others keep them, as a tokenizer's files do."""
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Changes when any word or its place changes."""
+
+
+class VocabularyTokens(QuestionTokens):
+    """Lower-cased words of a vocabulary, between `<start>` and `<end>`."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+
+    def __len__(self) -> int:
+        return len(self.vocabulary)
+
+    def encode(self, text: str, max_tokens: int) -> Encoded:
+        words = tokenize(text)[: max_tokens - 2]
+        return tuple(self.vocabulary.encode(words)), (START, *words, END)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return self.vocabulary.words
+
+    @property
+    def fingerprint(self) -> str:
+        return self.vocabulary.fingerprint
+
+
+class WordPieces(QuestionTokens):
+    """Pieces of a BERT tokenizer, between `[CLS]` and `[SEP]`.
+
+    Args:
+        source: A folder with the tokenizer's files, or its name on the hub.
+    """
+
+    def __init__(self, source: str) -> None:
+        from transformers import BertTokenizer
+
+        missing = UserError(
+            f"data.tokenizer {source!r} is no BERT tokenizer, neither a folder with tokenizer.json or vocab.txt nor a name on "
+            "the hub that can be reached. Name one, or none for a vocabulary of our own."
+        )
+        folder = Path(source)
+        if folder.is_dir() and not any((folder / file).exists() for file in ("tokenizer.json", "vocab.txt")):
+            raise missing
+        try:
+            self._tokenizer: Any = BertTokenizer.from_pretrained(source)
+        except (OSError, ValueError) as error:
+            raise missing from error
+
+    def __len__(self) -> int:
+        return len(self._tokenizer)
+
+    def encode(self, text: str, max_tokens: int) -> Encoded:
+        ids = self._tokenizer(text, truncation=True, max_length=max_tokens)["input_ids"]
+        return tuple(ids), tuple(self._tokenizer.convert_ids_to_tokens(ids))
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return ()
+
+    @cached_property
+    def fingerprint(self) -> str:
+        ids = self._tokenizer.get_vocab()
+        return sha256("\n".join(sorted(ids, key=ids.__getitem__)).encode()).hexdigest()

@@ -1,0 +1,162 @@
+"""What can be asked about a room? Scenes as grids with questions of the five CLEVR kinds, for MAC."""
+
+from collections import Counter
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+from torch.utils.data import Dataset
+
+from lit_attn.data.question_words import QuestionWords
+from lit_attn.data.questions import Asked, AskedPicture, QuestionData, Sample
+from lit_attn.data.scenes.grid import grid, visible_shares
+from lit_attn.data.scenes.programs import ANSWERS
+from lit_attn.data.scenes.questions import MOST_LANDMARKS, Question, questions
+from lit_attn.data.scenes.render import render
+from lit_attn.data.scenes.rooms import make_scene
+from lit_attn.data.scenes.thinning import thinned
+from lit_attn.data.scenes.world import Scene
+from lit_attn.types import QUESTION_KINDS
+
+VOCABULARY_SCENES = 2000
+"""Training scenes whose questions are read to collect the words."""
+LEFT_OUT = frozenset({"?"})
+SHOWN_SHARE = 0.1
+"""A cell shows a thing that takes at least this share of it."""
+SHOWN_SIZE = 320
+
+
+def cause_cells(scene: Scene, causes: tuple[int, ...], side: int) -> NDArray[np.bool_]:
+    """Which cells, row by row, show one of the things that an answer rests on. None for `no` to an empty set."""
+    shares = visible_shares(scene, side)[list(causes)]
+    return (shares >= SHOWN_SHARE).any(0).reshape(-1)
+
+
+def question_words(question: Question) -> tuple[str, ...]:
+    return tuple(token for token in question.annotation.tokens if token not in LEFT_OUT)
+
+
+class ScenesQuestionSet(Dataset[Sample]):
+    """The first `size` scenes of a split with their questions."""
+
+    def __init__(self, data: "ScenesQuestions", split: str, size: int) -> None:
+        self.data, self.split, self.size = data, split, size
+        # A scene with its questions takes 60 kB, and training comes back to it every epoch.
+        self._sample = lru_cache(16384)(self._make)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, index: int) -> Sample:
+        return self._sample(index)
+
+    def _make(self, index: int) -> Sample:
+        data = self.data
+        scene = make_scene(data.seed, self.split, index)
+        thin = self.split == "train" and index % 100 < 100 * data.thinned_share
+        scene = thinned(scene) if thin else scene
+        picture = AskedPicture(index, grid(scene, side=data.side, dim=data.grid_dim), scene.scene_id)
+        asked = questions(scene, data.questions_per_scene, data.landmarks, fewer=thin)
+        return picture, [
+            Asked(
+                question_id=index * data.questions_per_scene + i,
+                sample_id=f"{scene.scene_id}-{i}",
+                words=question_words(question),
+                ids=data.vocabulary.encode(question_words(question)),
+                answer=ANSWERS.index(question.answer),
+                kind=question.kind,
+                causes=cause_cells(scene, question.causes, data.side),
+            )
+            for i, question in enumerate(asked)
+        ]
+
+
+class ScenesQuestions(QuestionData):
+    """The embedded world as a question-answering task.
+
+    Args:
+        train_scenes, val_scenes, test_scenes: How many scenes of each split; sample i is always the same.
+        test_split: `test`, or `compose` for scenes with attribute-category pairs never seen in training.
+        questions_per_scene: The five kinds in turn.
+        landmarks: At most so many other things lead to what is asked about: 0 asks by looks alone.
+        thinned_share: Share of the training scenes from which things are taken away at random.
+        side, grid_dim: Cells across a grid, and channels of each.
+        batch_size: Scenes, each with all its questions.
+        seed: Of the world and of the order of training.
+    """
+
+    def __init__(
+        self,
+        train_scenes: int = 4000,
+        val_scenes: int = 211,
+        test_scenes: int = 503,
+        test_split: str = "test",
+        questions_per_scene: int = 10,
+        landmarks: int = MOST_LANDMARKS,
+        thinned_share: float = 0.0,
+        side: int = 14,
+        grid_dim: int = 64,
+        batch_size: int = 16,
+        eval_batch_size: int = 32,
+        num_workers: int = 0,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(batch_size, eval_batch_size, num_workers, seed)
+        self.sizes = {"train": train_scenes, "val": val_scenes, test_split: test_scenes}
+        self.test_split = test_split
+        self.questions_per_scene = questions_per_scene
+        self.landmarks = landmarks
+        self.thinned_share = thinned_share
+        self.side = side
+        self.dim = grid_dim
+        self._datasets: dict[str, ScenesQuestionSet] = {}
+
+    @property
+    def vocabulary(self) -> QuestionWords:
+        return _words(self.seed)
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        return ANSWERS
+
+    @property
+    def grid_dim(self) -> int:
+        return self.dim
+
+    def split_name(self, stage: str) -> str:
+        return stage if stage in ("train", "val") else self.test_split
+
+    def dataset(self, stage: str) -> ScenesQuestionSet:
+        split = self.split_name(stage)
+        if split not in self._datasets:
+            self._datasets[split] = ScenesQuestionSet(self, split, self.sizes[split])
+        return self._datasets[split]
+
+    def show(self, image_id: int, stage: str) -> Image.Image:
+        return render(make_scene(self.seed, self.split_name(stage), image_id), size=SHOWN_SIZE)
+
+    def reference_scores(self, stage: str) -> dict[str, float]:
+        """What the most frequent answer of each kind, counted on the very questions, would score."""
+        split = self.split_name(stage)
+        return majority(self.seed, split, self.sizes[split], self.questions_per_scene, self.landmarks)
+
+
+@lru_cache(maxsize=4)
+def _words(seed: int) -> QuestionWords:
+    """All words of the questions of the first training scenes."""
+    scenes = (make_scene(seed, "train", index) for index in range(VOCABULARY_SCENES))
+    return QuestionWords.build(question_words(question) for scene in scenes for question in questions(scene))
+
+
+@lru_cache(maxsize=8)
+def majority(seed: int, split: str, size: int, count: int, landmarks: int) -> dict[str, float]:
+    """Share of right answers of somebody who knows the kind of a question and nothing else, overall and by kind."""
+    answers: dict[str, Counter[str]] = {kind: Counter() for kind in QUESTION_KINDS}
+    for index in range(size):
+        for question in questions(make_scene(seed, split, index), count, landmarks):
+            answers[question.kind][question.answer] += 1
+    best = {kind: max(counted.values(), default=0) for kind, counted in answers.items()}
+    totals = {kind: counted.total() for kind, counted in answers.items()}
+    scores = {f"rival_accuracy_{kind}": best[kind] / totals[kind] for kind in QUESTION_KINDS if totals[kind]}
+    return {"rival_accuracy": sum(best.values()) / max(1, sum(totals.values()))} | scores

@@ -1,0 +1,122 @@
+"""How do questions of one file, regions of another and tokens of a third become samples? Shared by public and own data.
+
+Objects are as many as have features, OCR tokens as many as were read, each up to the limit; boxes or features that are
+missing for the last of them are zeros, as in MMF. Tokens without any features of their own have zeros there, too.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from torch.utils.data import Dataset
+
+from lit_attn.data.imdb import PictureQuestion
+from lit_attn.data.ocr_tokens import OcrFile
+from lit_attn.data.reading import Floats, ReadingData, ReadingSample
+from lit_attn.data.reading_store import FeatureStore
+from lit_attn.errors import UserError
+from lit_attn.ops.answers import clean
+
+
+@dataclass(frozen=True)
+class ReadingSources:
+    """Where the parts of a sample are."""
+
+    objects: FeatureStore
+    ocr_features: FeatureStore | None
+    ocr: OcrFile | None
+
+
+class StoredQuestions(Dataset[ReadingSample]):
+    """The questions of a file. Every picture must have features; they are read when a sample is asked for."""
+
+    def __init__(self, data: ReadingData, questions: Sequence[PictureQuestion], sources: ReadingSources) -> None:
+        self.data, self.questions, self.sources = data, questions, sources
+        self.pictures = list(dict.fromkeys(question.picture for question in questions))
+        self._numbers = {picture: number for number, picture in enumerate(self.pictures)}
+        by_picture = {question.picture: question for question in questions}
+        missing = [picture for picture, asked in by_picture.items() if sources.objects.find(*asked.keys) is None]
+        if missing:
+            some = ", ".join(missing[:3])
+            reason = sources.objects.not_found(*by_picture[missing[0]].keys)
+            raise UserError(
+                f"{len(missing)} of {len(self.pictures)} pictures have no features, such as {some}. {reason}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.questions)
+
+    def __getitem__(self, index: int) -> ReadingSample:
+        data, question = self.data, self.questions[index]
+        ids, words = data.encode(question.text, question.question_id)
+        regions, boxes = self._objects(question)
+        texts, ocr_boxes, ocr_regions = self._tokens(question, regions.shape[1])
+        ocr_words = tuple(clean(text) for text in texts)
+        vectors, spelling = data.describe(ocr_words)
+        return ReadingSample(
+            question_id=question.question_id,
+            image_id=self._numbers[question.picture],
+            sample_id=str(question.question_id),
+            picture_name=question.picture,
+            ids=ids,
+            words=words,
+            regions=regions,
+            boxes=boxes,
+            ocr_words=ocr_words,
+            ocr_vectors=vectors,
+            ocr_phoc=spelling,
+            ocr_regions=ocr_regions,
+            ocr_boxes=ocr_boxes,
+            answers=question.answers,
+            num_answers=data.num_answers,
+            lesson=data.teach(question.question_id, question.answers, ocr_words),
+        )
+
+    def _objects(self, question: PictureQuestion) -> tuple[Floats, Floats]:
+        store = self.sources.objects
+        seen = store.read(store.find(*question.keys) or question.picture)
+        if seen.features.ndim != 2 or seen.features.shape[1] != store.dim:
+            raise UserError(
+                f"The regions of {question.picture} have features {seen.features.shape}; others are {store.dim} wide."
+            )
+        regions = seen.features[: self.data.max_objects]
+        boxes = seen.boxes if question.object_boxes is None else question.object_boxes
+        if boxes is None:
+            raise UserError(
+                f"The objects of the picture {question.picture} have no boxes, neither beside their features nor with "
+                f"question {question.question_id}."
+            )
+        return regions, _rows(boxes, len(regions))
+
+    def _tokens(self, question: PictureQuestion, dim: int) -> tuple[tuple[str, ...], Floats, Floats]:
+        texts, boxes = question.ocr_tokens, question.ocr_boxes
+        if texts is None:
+            if self.sources.ocr is None:
+                raise UserError(
+                    f"Question {question.question_id} comes without OCR tokens. Read the pictures with `lit-attn extract "
+                    "ocr` and name the result with data.ocr."
+                )
+            found = self.sources.ocr.read(*question.names)
+            texts, boxes = found.texts, found.boxes
+        texts = texts[: self.data.max_ocr]
+        features = np.zeros((0, dim), np.float32)
+        store = self.sources.ocr_features
+        if store is not None and texts:
+            name = store.find(*question.keys)
+            if name is None:
+                raise store.not_found(*question.keys)
+            seen = store.read(name)
+            features, boxes = seen.features, seen.boxes if boxes is None else boxes
+        if boxes is None and texts:
+            raise UserError(
+                f"The OCR tokens of the picture {question.picture} have no boxes. Name their features with data.ocr_regions."
+            )
+        no_boxes = np.zeros((0, 4), np.float32)
+        return texts, _rows(no_boxes if boxes is None else boxes, len(texts)), _rows(features, len(texts))
+
+
+def _rows(array: Floats, count: int) -> Floats:
+    """The first `count` rows, with zeros for those that are not there."""
+    rows = np.zeros((count, array.shape[1]), np.float32)
+    rows[: len(array)] = array[:count]
+    return rows

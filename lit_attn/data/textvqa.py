@@ -1,0 +1,254 @@
+"""What is written in the picture? TextVQA (Singh et al. 2019) in its public files, and questions of the user's own.
+
+Questions come from MMF's imdb files or from the authors' JSON, object and OCR features from LMDB or any store of regions; the
+two OCR systems of the published numbers are inside the imdb files. Train and validation pictures of TextVQA share a folder
+of Open Images, so both are `train/<image id>` in the LMDB.
+"""
+
+from abc import abstractmethod
+from functools import cached_property
+from pathlib import Path
+
+from PIL import Image
+
+from lit_attn.data.answer_words import AnswerWords
+from lit_attn.data.imdb import PictureQuestion
+from lit_attn.data.ocr_tokens import OcrFile
+from lit_attn.data.picture_folder import PictureFolder
+from lit_attn.data.question_files import read_questions
+from lit_attn.data.question_tokens import QuestionTokens, VocabularyTokens, WordPieces
+from lit_attn.data.reading import ReadingData
+from lit_attn.data.reading_store import open_features
+from lit_attn.data.stored_reading import ReadingSources, StoredQuestions
+from lit_attn.data.vocab import Vocabulary, tokenize
+from lit_attn.errors import UserError
+
+
+class StoredReading(ReadingData):
+    """Questions, features and tokens in files."""
+
+    def __init__(
+        self,
+        regions: str,
+        ocr_regions: str | None,
+        ocr: str | None,
+        images: str | None,
+        max_question_tokens: int,
+        max_objects: int,
+        max_ocr: int,
+        max_steps: int,
+        word_vectors: str | None,
+        mark_duplicates: bool,
+        batch_size: int,
+        eval_batch_size: int,
+        num_workers: int,
+        seed: int,
+    ) -> None:
+        super().__init__(
+            max_question_tokens,
+            max_objects,
+            max_ocr,
+            max_steps,
+            word_vectors,
+            mark_duplicates,
+            batch_size,
+            eval_batch_size,
+            num_workers,
+            seed,
+        )
+        self.regions = Path(regions)
+        self.ocr_regions = None if ocr_regions is None else Path(ocr_regions)
+        self.ocr = None if ocr is None else OcrFile(Path(ocr))
+        self.images = None if images is None else PictureFolder(Path(images))
+        self._datasets: dict[Path, StoredQuestions] = {}
+        self._questions: dict[Path, list[PictureQuestion]] = {}
+
+    @abstractmethod
+    def question_file(self, stage: str) -> Path:
+        """The file behind `train`, `val`, `test` or `predict`."""
+
+    @cached_property
+    def sources(self) -> ReadingSources:
+        ocr_features = None if self.ocr_regions is None else open_features(self.ocr_regions)
+        return ReadingSources(open_features(self.regions), ocr_features, self.ocr)
+
+    @property
+    def region_dim(self) -> int:
+        return self.sources.objects.dim
+
+    def dataset(self, stage: str) -> StoredQuestions:
+        path = self.question_file(stage)
+        if path not in self._datasets:
+            self._datasets[path] = StoredQuestions(self, self.asked(stage), self.sources)
+        return self._datasets[path]
+
+    def asked(self, stage: str) -> list[PictureQuestion]:
+        """The questions of a stage; a file is read once."""
+        path = self.question_file(stage)
+        if path not in self._questions:
+            self._questions[path] = read_questions(path)
+        return self._questions[path]
+
+    def show(self, image_id: int, stage: str) -> Image.Image | None:
+        return None if self.images is None else self.images.open(self.dataset(stage).pictures[image_id])
+
+
+class TextVqa(StoredReading):
+    """TextVQA, or any data set in its files.
+
+    Args:
+        train, val, test: Files of questions: imdb `.npy`, TextVQA's `.json`, or what `question_files` reads. Predict uses `test`.
+        regions: Features of objects: an LMDB, or whatever `region_store.open_regions` takes.
+        ocr_regions: Features at the OCR tokens, in the order of the tokens. Without them they are zeros.
+        ocr: `ocr.jsonl` or its folder, for questions that come without OCR tokens.
+        answer_words: MMF's list of answer words. Without it, the `num_answer_words` most frequent ones of training.
+        tokenizer: Folder or hub name of a BERT tokenizer. Without it, the words that occur at least `min_count` times in
+            the training questions.
+        images: The folder of the pictures, to draw on.
+        max_question_tokens, max_objects, max_ocr, max_steps, word_vectors, mark_duplicates: See `ReadingData`.
+        seed: Of the order of training and of the path that an answer is taught by.
+    """
+
+    def __init__(
+        self,
+        regions: str,
+        train: str | None = None,
+        val: str | None = None,
+        test: str | None = None,
+        ocr_regions: str | None = None,
+        ocr: str | None = None,
+        answer_words: str | None = None,
+        num_answer_words: int = 5000,
+        tokenizer: str | None = None,
+        min_count: int = 2,
+        images: str | None = None,
+        max_question_tokens: int = 20,
+        max_objects: int = 100,
+        max_ocr: int = 50,
+        max_steps: int = 12,
+        word_vectors: str | None = None,
+        mark_duplicates: bool = False,
+        batch_size: int = 128,
+        eval_batch_size: int = 128,
+        num_workers: int = 0,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(
+            regions,
+            ocr_regions,
+            ocr,
+            images,
+            max_question_tokens,
+            max_objects,
+            max_ocr,
+            max_steps,
+            word_vectors,
+            mark_duplicates,
+            batch_size,
+            eval_batch_size,
+            num_workers,
+            seed,
+        )
+        self.files = {"train": train, "val": val, "test": test}
+        self.answer_words_path = None if answer_words is None else Path(answer_words)
+        self.num_answer_words = num_answer_words
+        self.tokenizer = tokenizer
+        self.min_count = min_count
+
+    def question_file(self, stage: str) -> Path:
+        split = "test" if stage == "predict" else stage
+        file = self.files[split]
+        if file is None:
+            raise UserError(f"data.{split} is not set. Name the file with the questions for {stage}.")
+        return Path(file)
+
+    @cached_property
+    def answer_words(self) -> AnswerWords:
+        if self.answer_words_path is not None:
+            return AnswerWords.read(self.answer_words_path)
+        answers = (answer for question in self.asked("train") for answer in question.answers)
+        return AnswerWords.most_common(answers, self.num_answer_words)
+
+    @cached_property
+    def vocabulary(self) -> QuestionTokens:
+        if self.tokenizer is not None:
+            return WordPieces(self.tokenizer)
+        words = (tokenize(question.text) for question in self.asked("train"))
+        return VocabularyTokens(Vocabulary.build(words, self.min_count))
+
+
+class OwnQuestions(StoredReading):
+    """The user's questions about the user's pictures, for predict.
+
+    Args:
+        questions: `.jsonl` or `.csv` with `picture` and `question`.
+        regions: What `lit-attn extract regions` wrote.
+        ocr: What `lit-attn extract ocr` wrote.
+        answer_words: The answer words of the model.
+        vocabulary: The question words of the model, as `Vocabulary.write` writes them, for one without a tokenizer.
+        tokenizer: Folder or hub name of the model's BERT tokenizer.
+        ocr_regions, images, max_question_tokens, max_objects, max_ocr, max_steps, word_vectors: See `TextVqa`.
+    """
+
+    def __init__(
+        self,
+        questions: str,
+        regions: str,
+        ocr: str,
+        answer_words: str | None = None,
+        vocabulary: str | None = None,
+        tokenizer: str | None = None,
+        ocr_regions: str | None = None,
+        images: str | None = None,
+        max_question_tokens: int = 20,
+        max_objects: int = 100,
+        max_ocr: int = 50,
+        max_steps: int = 12,
+        word_vectors: str | None = None,
+        eval_batch_size: int = 32,
+        num_workers: int = 0,
+    ) -> None:
+        super().__init__(
+            regions,
+            ocr_regions,
+            ocr,
+            images,
+            max_question_tokens,
+            max_objects,
+            max_ocr,
+            max_steps,
+            word_vectors,
+            mark_duplicates=False,
+            batch_size=1,
+            eval_batch_size=eval_batch_size,
+            num_workers=num_workers,
+            seed=0,
+        )
+        self.questions = Path(questions)
+        self.answer_words_path = answer_words
+        self.vocabulary_path = vocabulary
+        self.tokenizer = tokenizer
+
+    def question_file(self, stage: str) -> Path:
+        if stage != "predict":
+            raise UserError(
+                f"data.questions {self.questions} has questions without answers, which {stage} needs. Use it with predict, "
+                "or name a data set with answers."
+            )
+        return self.questions
+
+    @cached_property
+    def answer_words(self) -> AnswerWords:
+        if self.answer_words_path is None:
+            raise UserError("data.answer_words is not set. Name the file with the model's answer words.")
+        return AnswerWords.read(Path(self.answer_words_path))
+
+    @cached_property
+    def vocabulary(self) -> QuestionTokens:
+        if self.tokenizer is not None:
+            return WordPieces(self.tokenizer)
+        if self.vocabulary_path is None:
+            raise UserError(
+                "Neither data.tokenizer nor data.vocabulary is set. Name what the model reads questions with."
+            )
+        return VocabularyTokens(Vocabulary.read(Path(self.vocabulary_path)))

@@ -1,0 +1,206 @@
+"""How is M4C trained and scored? Multi-label decoding with copying; TextVQA's accuracy and ANLS of its own answers."""
+
+from bisect import bisect_right
+from typing import Any, ClassVar
+
+import lightning as L
+import torch
+from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
+from torch import Tensor
+
+from lit_attn.errors import UserError
+from lit_attn.metrics.answers import AnswerScores
+from lit_attn.metrics.mean import WeightedMean
+from lit_attn.models.m4c import M4C, read_back
+from lit_attn.nn.tape import silence
+from lit_attn.ops.loss import multilabel_decoding
+from lit_attn.tasks.predictions import write_predictions
+from lit_attn.types import ReadingBatch
+
+FINE_TUNED_SHARE = 0.1
+"""Of the learning rate, for parts that start from other models' weights."""
+FIRST_SHARE = 0.2
+"""Of the learning rate, at the first step of warming up."""
+
+
+class Reading(L.LightningModule):
+    """M4C as a LightningModule.
+
+    Args:
+        vocab_size, num_answers, region_dim, word_vector_dim, max_steps: Taken from the data when a recipe runs.
+        alignment: Inside every head of the joint layers: cosine, dot, scaled_dot, general_query, general_key, biased_query,
+            biased_key, activated, or the import path of a subclass of lit_attn.nn.alignment.Alignment.
+        text_weights: Folder or hub name of BERT weights for the question encoder; random without.
+        fc7_dim: Width of a further layer on detector features, as in MMF; without it they are used unchanged.
+        legacy_zeros: Columns of zeros that follow the features of an OCR token: the published weights have them.
+        lr: Adam's rate; parts from other models' weights have a tenth of it.
+        warmup: Steps in which the rate rises from a fifth.
+        lr_steps: Steps after which the rate falls to a tenth.
+    """
+
+    free_in_evaluation: ClassVar = frozenset({"lr", "warmup", "lr_steps", "text_weights"})
+    """Settings that may differ from those of a checkpoint that is evaluated."""
+
+    def __init__(
+        self,
+        vocab_size: int,
+        num_answers: int,
+        region_dim: int,
+        word_vector_dim: int,
+        max_steps: int,
+        alignment: str = "scaled_dot",
+        dim: int = 768,
+        num_heads: int = 12,
+        hidden: int = 3072,
+        layers: int = 4,
+        text_layers: int = 3,
+        text_weights: str | None = None,
+        dropout: float = 0.1,
+        fc7_dim: int | None = None,
+        legacy_zeros: int = 50,
+        lr: float = 1e-4,
+        warmup: int = 1000,
+        lr_steps: list[int] = [14000, 19000],  # noqa: B006 - a default that recipes show; never changed
+    ) -> None:
+        super().__init__()
+        self.save_hyperparameters()
+        self.net = M4C(
+            vocab_size=vocab_size,
+            num_answers=num_answers,
+            region_dim=region_dim,
+            word_vector_dim=word_vector_dim,
+            dim=dim,
+            num_heads=num_heads,
+            hidden=hidden,
+            layers=layers,
+            text_layers=text_layers,
+            text_weights=text_weights,
+            alignment=alignment,
+            dropout=dropout,
+            max_steps=max_steps,
+            fc7_dim=fc7_dim,
+            legacy_zeros=legacy_zeros,
+        )
+        self.lr, self.warmup, self.lr_steps = lr, warmup, sorted(lr_steps)
+        self.loss = WeightedMean()
+        self.scores = AnswerScores()
+        self._predicted: list[tuple[int, dict[str, Any]]] = []
+
+    def forward(self, batch: ReadingBatch) -> Tensor:
+        """Scores of answer words and OCR tokens at every step that is taught: b s n."""
+        scores: Tensor = self.net(batch)
+        return scores
+
+    def setup(self, stage: str) -> None:
+        kinds = getattr(self.trainer.datamodule, "question_kinds", ())  # type: ignore[attr-defined]
+        self.scores = AnswerScores(kinds).to(self.device)
+
+    # Training.
+
+    def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
+        slow = {id(parameter) for parameter in self.net.fine_tuned()}
+        groups = [
+            {"params": [p for p in self.parameters() if id(p) not in slow], "lr": self.lr},
+            {"params": [p for p in self.parameters() if id(p) in slow], "lr": self.lr * FINE_TUNED_SHARE},
+        ]
+        optimizer = torch.optim.Adam([group for group in groups if group["params"]])
+        scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, self._share_of_rate)
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
+
+    def _share_of_rate(self, done: int) -> float:
+        """The learning rate after so many steps, over `lr`."""
+        rising = FIRST_SHARE + (1 - FIRST_SHARE) * done / self.warmup if done < self.warmup else 1.0
+        return rising * 0.1 ** bisect_right(self.lr_steps, done)
+
+    def training_step(self, batch: ReadingBatch, batch_idx: int) -> Tensor:
+        loss = multilabel_decoding(self(batch), batch.targets, batch.step_mask)
+        self.log("train/loss", loss, prog_bar=True)
+        self.log("train/lr", self.trainer.optimizers[0].param_groups[0]["lr"])
+        return loss
+
+    # Evaluation.
+
+    def validation_step(self, batch: ReadingBatch, batch_idx: int) -> dict[str, Any]:
+        return self._evaluate(batch)
+
+    def test_step(self, batch: ReadingBatch, batch_idx: int) -> dict[str, Any]:
+        return self._evaluate(batch)
+
+    def _evaluate(self, batch: ReadingBatch) -> dict[str, Any]:
+        """The loss of what is taught, which no tape hears, and the score of the model's own answers, which tapes hear."""
+        if not len(batch):
+            return {}
+        with silence():
+            loss = multilabel_decoding(self(batch), batch.targets, batch.step_mask)
+        self.loss.update(loss, batch.step_mask.sum())
+        answers = self.answer(batch)
+        self.scores.update(answers, batch.answers, batch.kind or None)
+        return {"answers": answers}
+
+    def answer(self, batch: ReadingBatch) -> list[str]:
+        """The model's own answers, then one pass over them that tapes hear."""
+        tokens = self.net.answer(batch)
+        self.net(read_back(batch, tokens))
+        words = self.trainer.datamodule.answer_words  # type: ignore[attr-defined]
+        return [words.decode(ids, own) for ids, own in zip(tokens.tolist(), batch.ocr_words, strict=True)]
+
+    def on_validation_epoch_end(self) -> None:
+        self._score("val")
+
+    def on_test_epoch_end(self) -> None:
+        self._score("test")
+
+    def _score(self, stage: str) -> None:
+        scores = {"loss": float(self.loss.compute())}
+        scores |= {name.replace("/", "_"): float(value) for name, value in self.scores.compute().items()}
+        self.loss.reset()
+        self.scores.reset()
+        data = getattr(self.trainer, "datamodule", None)
+        if data is not None and not self.trainer.sanity_checking and self.trainer.limit_val_batches == 1.0:
+            scores |= data.reference_scores(stage)
+        for name, value in scores.items():
+            self.log(f"{stage}/{name}", torch.tensor(value, dtype=torch.float64), prog_bar=name == "accuracy")
+
+    # Predicting.
+
+    def predict_step(self, batch: ReadingBatch, batch_idx: int) -> list[dict[str, Any]]:
+        if not len(batch):
+            return []
+        rows = [
+            {"question": " ".join(words[1:-1]), "picture": picture, "answer": answer}
+            | ({"answers": list(known)} if known else {})
+            for words, picture, answer, known in zip(
+                batch.words, batch.picture_name, self.answer(batch), batch.answers, strict=True
+            )
+        ]
+        self._predicted += zip(batch.question_id.tolist(), rows, strict=True)
+        return rows
+
+    def on_predict_epoch_end(self) -> None:
+        """Writes `predictions.jsonl`: a line per question."""
+        write_predictions(self.trainer, self._predicted)
+        self._predicted = []
+
+    # What a checkpoint holds besides the weights.
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        data = getattr(self.trainer, "datamodule", None)
+        if data is not None:
+            checkpoint["vocabulary"] = data.vocabulary.fingerprint
+            checkpoint["words"] = list(data.vocabulary.words)
+            checkpoint["answers"] = list(data.answer_words.words)
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        trainer = self._trainer
+        data = None if trainer is None else getattr(trainer, "datamodule", None)
+        if data is None or "answers" not in checkpoint:
+            return
+        for what, own, trained in (
+            ("question tokens", data.vocabulary.fingerprint, checkpoint["vocabulary"]),
+            ("answer words", list(data.answer_words.words), checkpoint["answers"]),
+        ):
+            if own != trained:
+                raise UserError(
+                    f"The {what} of the data are not those this checkpoint was trained with. "
+                    "Pass the original ones, or train anew."
+                )
