@@ -58,3 +58,23 @@ def head_divergence(weights: Float[Tensor, "*batch h q k"]) -> Float[Tensor, "*b
     a, b = weights.unsqueeze(-3), weights.unsqueeze(-4)  # h 1 q k, 1 h q k
     js = entropy((a + b) / 2) - (entropy(a) + entropy(b)) / 2  # h h q
     return js.clamp_min(0).sum(-2) / ((heads - 1) * torch.log(torch.tensor(2.0, dtype=js.dtype)).item())
+
+
+def rank_of(weights: Weights, chosen: Bool[Tensor, "*#batch #q k"], allowed: Allowed) -> Rows:
+    """Place of the best chosen key among the allowed ones by weight, from 1; expected place under exact ties.
+
+    NaN for a row without a chosen key that is allowed. A row that knows nothing, with all weights equal, has the place
+    of `chance_rank`.
+    """
+    chosen = (chosen & allowed).expand(weights.shape)
+    others = allowed & ~chosen
+    best = weights.masked_fill(~chosen, -torch.inf).amax(-1, keepdim=True)
+    ahead = (others & (weights > best)).sum(-1).to(weights.dtype)
+    tied = (others & (weights == best)).sum(-1).to(weights.dtype) / ((chosen & (weights == best)).sum(-1) + 1)
+    return torch.where(chosen.any(-1), 1 + ahead + tied, torch.nan)
+
+
+def chance_rank(chosen: Bool[Tensor, "*batch k"], allowed: Bool[Tensor, "*batch k"]) -> Float[Tensor, "*batch"]:
+    """Expected place of the best of m chosen keys among n allowed ones in random order: (n + 1) / (m + 1)."""
+    right = (chosen & allowed).sum(-1).double()
+    return torch.where(right > 0, (allowed.sum(-1) + 1) / (right + 1), torch.nan)

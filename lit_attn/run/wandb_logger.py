@@ -1,6 +1,6 @@
 """How does W&B hear of a run without ever harming it?
 
-Scalars, configuration, one heat map and one table per validation. Offline without credentials or network. The run's id
+Scalars, configuration, heat maps and tables of attention per validation. Offline without credentials or network. The run's id
 lives in the checkpoint and in the run folder, so a resume continues the same W&B run. Whatever goes wrong in W&B is
 reported once, and training goes on: `metrics.csv` has everything.
 """
@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import lightning as L
-import numpy as np
 from lightning.pytorch.loggers import WandbLogger
 from lightning.pytorch.utilities import rank_zero_only
+
+from lit_attn.run.heat_panels import draw_panels, head_panels, step_panels
 
 log = logging.getLogger(__name__)
 
@@ -92,51 +93,28 @@ class SafeWandbLogger(WandbLogger):
         self._guard(lambda: self.experiment.finish(exit_code=exit_code))
 
     @rank_zero_only
-    def log_heads(self, stage: str, values: Sequence[Any], step: int) -> None:
-        """One heat map (sites and heads by metrics) and one table."""
-        self._guard(lambda: self._log_heads(stage, values, step))
+    def log_heads(self, stage: str, values: Sequence[Any], by_step: Sequence[Any], step: int) -> None:
+        """A heat map and a table of sites and heads; where steps are told apart, of steps and kinds of question, too."""
+        self._guard(lambda: self._log_heads(stage, values, by_step, step))
 
-    def _log_heads(self, stage: str, values: Sequence[Any], step: int) -> None:
+    def _log_heads(self, stage: str, values: Sequence[Any], by_step: Sequence[Any], step: int) -> None:
         import wandb
 
-        table = wandb.Table(columns=["site", "head", "metric", "value", "count"], data=[list(v) for v in values])
-        image = wandb.Image(_heat_map(values), caption=f"{stage} at step {step}")
-        self.experiment.log(
-            {f"{stage}/attention/heads": table, f"{stage}/attention/map": image, "trainer/global_step": step}
-        )
+        found = {"heads": (values, head_panels(values), "map")}
+        if by_step:
+            found["steps"] = (by_step, step_panels(by_step), "steps_map")
+        logged: dict[str, Any] = {"trainer/global_step": step}
+        for name, (cells, panels, picture) in found.items():
+            columns = [*cells[0]._fields[:-1], "count"]
+            logged[f"{stage}/attention/{name}"] = wandb.Table(columns=columns, data=[list(cell) for cell in cells])
+            logged[f"{stage}/attention/{picture}"] = wandb.Image(draw_panels(panels), caption=f"{stage} at step {step}")
+        self.experiment.log(logged)
 
 
 def _settings() -> Any:
     import wandb
 
     return wandb.Settings(init_timeout=60, console="off")
-
-
-def _heat_map(values: Sequence[Any]) -> np.ndarray:
-    """A picture as an array: one panel per metric, rows are sites, columns heads."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    metrics = list(dict.fromkeys(v.metric for v in values))
-    sites = list(dict.fromkeys(v.site for v in values))
-    heads = 1 + max(v.head for v in values)
-    figure = Figure(figsize=(2.2 * len(metrics) + 1, 1.2 + 0.4 * len(sites)), layout="constrained")
-    canvas = FigureCanvasAgg(figure)
-    for axes, metric in zip(figure.subplots(1, len(metrics), squeeze=False)[0], metrics, strict=True):
-        grid = np.full((len(sites), heads), np.nan)
-        for v in values:
-            if v.metric == metric:
-                grid[sites.index(v.site), v.head] = v.value
-        axes.imshow(grid, cmap="cividis", aspect="auto")
-        for (row, column), value in np.ndenumerate(grid):
-            if np.isfinite(value):
-                axes.text(column, row, f"{value:.3g}", ha="center", va="center", fontsize=7, color="white",
-                          bbox={"boxstyle": "round", "fc": "black", "alpha": 0.5, "lw": 0})  # fmt: skip
-        axes.set_title(metric.replace("_", " "), fontsize=8)
-        axes.set_xticks(range(heads))
-        axes.set_yticks(range(len(sites)), sites if axes is figure.axes[0] else [""] * len(sites), fontsize=7)
-    canvas.draw()
-    return np.asarray(canvas.buffer_rgba())[..., :3].copy()
 
 
 class KeepWandbId(L.Callback):

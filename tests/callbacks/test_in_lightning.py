@@ -90,7 +90,7 @@ def test_memory_does_not_grow_with_the_set(tmp_path):
     task, data = small()
     probe = AttentionProbe([Concentration()])
     trainer(tmp_path, probe).validate(task, datamodule=data, verbose=False)
-    sizes = [value.numel() for metric in probe._all() for value in metric.metric_state.values()]
+    sizes = [value.numel() for _, _, metric in probe._named() for value in metric.metric_state.values()]
     assert set(sizes) == {1}
 
 

@@ -1,5 +1,6 @@
 """Do the pure formulas agree with slow, obvious or independent versions?"""
 
+import itertools
 import math
 
 import numpy as np
@@ -121,3 +122,31 @@ def test_unit_length_of_a_zero_vector_is_zero_with_a_finite_gradient():
     vectors = torch.zeros(2, 3, requires_grad=True)
     unit_length(vectors).sum().backward()
     assert torch.isfinite(vectors.grad).all()
+
+
+def test_rank_is_the_expected_place_over_all_ways_to_break_ties():
+    generator = torch.Generator().manual_seed(3)
+    keys = 5
+    weights = torch.randint(0, 3, (11, keys), generator=generator).double()
+    allowed = torch.rand(11, keys, generator=generator) < 0.8
+    chosen = torch.rand(11, keys, generator=generator) < 0.4
+    found = distribution.rank_of(weights, chosen, allowed)
+    for row in range(11):
+        kept = [k for k in range(keys) if allowed[row, k]]
+        right = {k for k in kept if chosen[row, k]}
+        if not right:
+            assert torch.isnan(found[row])
+            continue
+        orders = [sorted(order, key=lambda k: -weights[row, k].item()) for order in itertools.permutations(kept)]
+        places = [1 + min(order.index(k) for k in right) for order in orders]
+        assert found[row].item() == pytest.approx(sum(places) / len(places), abs=1e-12)
+
+
+def test_rank_of_equal_weights_is_that_of_chance():
+    chosen = torch.tensor([[True, False, True, False, False, True], [False] * 6])
+    allowed = torch.tensor([[True] * 5 + [False]] * 2)
+    equal = torch.full((2, 6), 1 / 5, dtype=torch.float64)
+    torch.testing.assert_close(
+        distribution.rank_of(equal, chosen, allowed), distribution.chance_rank(chosen, allowed), equal_nan=True
+    )
+    assert distribution.chance_rank(chosen, allowed)[0].item() == pytest.approx(6 / 3)
