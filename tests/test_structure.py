@@ -21,7 +21,8 @@ MAY_IMPORT = {
     "probes": {"nn.tape", "metrics", "ops", "types", "errors"},
     "tasks": {"models", "nn", "decode", "metrics", "ops", "types", "vocabulary", "errors"},
     "files": set(),
-    "callbacks": {"files", "probes", "metrics", "nn.tape", "types", "errors"},
+    "drawing": set(),
+    "callbacks": {"drawing", "files", "probes", "metrics", "nn.tape", "ops.answers", "types", "errors"},
     "data": {
         "files",
         "types",
@@ -41,7 +42,7 @@ MAY_IMPORT = {
     "extract": {"data.regions", "ops", "files", "types", "errors"},
     "run": {"files", "types", "errors"},
     "checkpoint": {"run", "vocabulary", "types", "errors"},
-    "report": {"errors"},
+    "report": {"drawing", "errors"},
     "cli": None,
     "_torchvision": {"extract.nms"},
     "__init__": {"_torchvision"},

@@ -1,73 +1,83 @@
-"""Which samples are kept whole to look at? A fixed few: words, regions, picture and every attention map of them.
+"""Which samples are kept whole to look at? A fixed few: words, picture and every attention map that a report shows of them.
 
 Written to `gallery/<sample>.json`, `.npz` and `.png` at the end of each validation, replacing those of the one before.
 Each process writes the samples it saw. The report reads these files; nothing in them needs torch or unpickling.
 """
 
-import json
-import re
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import lightning as L
 import numpy as np
 
-from lit_attn.callbacks.attention_probe import bare_net, stage_name
-from lit_attn.files import write_text, written_whole
-from lit_attn.nn.tape import AttentionRecord, AttentionTape
-from lit_attn.types import CaptionBatch
+from lit_attn.callbacks.answered import AnswerBatch, answered, first_samples, picture_of, sites_for
+from lit_attn.callbacks.attention_probe import stage_name
+from lit_attn.callbacks.gallery_files import write_answer, write_sample
+from lit_attn.callbacks.listening import Ear, shown_picture
+from lit_attn.nn.tape import AttentionRecord
+from lit_attn.types import CaptionBatch, QuestionBatch
 
 
 class AttentionGallery(L.Callback):
-    """Keeps the attention of the first caption of the first `samples` pictures.
+    """Keeps the attention of the first caption or question of the first `samples` pictures, or of the first questions to read.
 
     Args:
         samples: How many.
-        sites: Patterns of site names to keep.
+        sites: Patterns of site names to keep of captions. Of answers, it is always the sites that their sheets show.
     """
 
     def __init__(self, samples: int = 8, sites: str | list[str] = "*") -> None:
         self.samples = samples
         self.sites = sites
-        self._records: list[AttentionRecord] = []
-        self._listening = ExitStack()
+        self._ear = Ear()
+        self._questions: dict[str, frozenset[str]] = {}
+        """By stage, the names of the questions to keep."""
 
-    def _listen(self, pl_module: L.LightningModule, batch: Any) -> None:
-        if self._chosen(batch):
-            tape = AttentionTape(bare_net(pl_module), self.sites, listener=self._records.append)
-            self._listening.enter_context(tape)
+    def _listen(self, trainer: L.Trainer, pl_module: L.LightningModule, batch: Any) -> None:
+        if not trainer.sanity_checking and self._chosen(trainer, batch):
+            self._ear.listen(pl_module, sites_for(batch) if isinstance(batch, AnswerBatch) else self.sites)
 
-    def _chosen(self, batch: Any) -> list[int]:
-        """Rows of this batch to keep: the first caption of each early picture."""
-        if not isinstance(batch, CaptionBatch):
+    def _chosen(self, trainer: L.Trainer, batch: Any) -> list[int]:
+        """Rows of this batch to keep."""
+        if isinstance(batch, CaptionBatch):
+            first = {owner: row for row, owner in reversed(list(enumerate(batch.owner.tolist())))}
+            return [row for owner, row in sorted(first.items()) if int(batch.image_id[owner]) < self.samples]
+        data = getattr(trainer, "datamodule", None)
+        if data is None or not isinstance(batch, AnswerBatch):
             return []
-        first = {owner: row for row, owner in reversed(list(enumerate(batch.owner.tolist())))}
-        return [row for owner, row in sorted(first.items()) if int(batch.image_id[owner]) < self.samples]
+        stage = stage_name(trainer)
+        if stage not in self._questions:
+            of_pictures = isinstance(batch, QuestionBatch)
+            self._questions[stage] = first_samples(data, stage, self.samples, one_per_picture=of_pictures)
+        return [row for row, name in enumerate(batch.sample_id) if name in self._questions[stage]]
 
     def _keep(self, trainer: L.Trainer, outputs: Any, batch: Any) -> None:
-        """A step may return `texts`: what the model itself writes about each picture."""
-        self._listening.close()
-        records, self._records = self._records, []
-        if not records or trainer.sanity_checking:
+        """A step returns `answers` to questions; it may return `texts`, what the model itself writes about each picture."""
+        records = self._ear.heard()
+        if not records:
             return
         folder = Path(trainer.default_root_dir) / "gallery"
         folder.mkdir(parents=True, exist_ok=True)
-        stage = stage_name(trainer)
-        for row in self._chosen(batch):
-            written = outputs["texts"][int(batch.owner[row])] if outputs else None
-            write_sample(folder, stage, getattr(trainer, "datamodule", None), batch, row, records, written)
+        stage, data = stage_name(trainer), getattr(trainer, "datamodule", None)
+        for row in self._chosen(trainer, batch):
+            if isinstance(batch, AnswerBatch):
+                asked = answered(batch, row, records, outputs["answers"][row], data)
+                picture = shown_picture(trainer, picture_of(batch, row)[0], stage)
+                write_answer(folder, batch.sample_id[row], asked, picture)
+            else:
+                written = outputs["texts"][int(batch.owner[row])] if outputs else None
+                write_caption(folder, stage, data, batch, row, records, written)
 
     def on_exception(self, trainer: L.Trainer, pl_module: L.LightningModule, exception: BaseException) -> None:
-        self._listening.__exit__(type(exception), exception, None)
+        self._ear.fail(exception)
 
     def on_validation_batch_start(
         self, trainer: L.Trainer, pl_module: L.LightningModule, batch: Any, *rest: Any
     ) -> None:
-        self._listen(pl_module, batch)
+        self._listen(trainer, pl_module, batch)
 
     def on_test_batch_start(self, trainer: L.Trainer, pl_module: L.LightningModule, batch: Any, *rest: Any) -> None:
-        self._listen(pl_module, batch)
+        self._listen(trainer, pl_module, batch)
 
     def on_validation_batch_end(
         self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, batch: Any, *rest: Any
@@ -80,7 +90,7 @@ class AttentionGallery(L.Callback):
         self._keep(trainer, outputs, batch)
 
 
-def write_sample(
+def write_caption(
     folder: Path,
     stage: str,
     data: Any,
@@ -92,17 +102,15 @@ def write_sample(
     """One caption with its picture, and what the model itself wrote about it, if it writes."""
     owner = int(batch.owner[row])
     words = _words(data, batch, row)
-    name = re.sub(r"[^A-Za-z0-9._-]+", "_", batch.sample_id[row])
     boxes = batch.boxes[owner][batch.region_mask[owner]].tolist()
     sizes = {"words": len(words), "regions": len(boxes)}
-    arrays = {f"{r.site.name}.{r.call}": _map(r, row, owner, sizes).astype(np.float16) for r in records}
-    picture = data.show(int(batch.image_id[owner]), stage)
+    arrays = {f"{record.site.name}.{record.call}": _map(record, row, owner, sizes) for record in records}
     sample = {
+        "form": "caption",
         "sample_id": batch.sample_id[row],
         "words": words,
         "boxes": boxes,
         "labels": list(batch.region_labels[owner]) or [f"region {i}" for i in range(len(boxes))],
-        "picture": None if picture is None else f"{name}.png",
         "title": " ".join(words[1:-1]),
         "facts": {"picture": int(batch.image_id[owner])} | _written(data, int(batch.image_id[owner]), stage, written),
         "gold": _gold(batch, row, owner),
@@ -117,12 +125,7 @@ def write_sample(
             for record in records
         ],
     }
-    with written_whole(folder / f"{name}.npz") as temporary, temporary.open("wb") as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type]
-    if picture is not None:
-        with written_whole(folder / f"{name}.png") as temporary:
-            picture.save(temporary, "PNG")
-    write_text(folder / f"{name}.json", json.dumps(sample, ensure_ascii=False))
+    write_sample(folder, sample, arrays, data.show(int(batch.image_id[owner]), stage))
 
 
 def _written(data: Any, image_id: int, stage: str, text: str | None) -> dict[str, str]:

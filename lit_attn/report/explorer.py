@@ -30,6 +30,11 @@ class Entry:
     button: Markup
     block: Markup
 
+    @property
+    def size(self) -> int:
+        """What it takes of the page's budget."""
+        return len(self.button) + len(self.block)
+
 
 def explorer_entries(runs: Sequence[Run], budget: int = PAGE_BUDGET) -> list[Entry]:
     """As many samples as the budget allows, at least one if there is any."""
@@ -38,7 +43,7 @@ def explorer_entries(runs: Sequence[Run], budget: int = PAGE_BUDGET) -> list[Ent
     as_prose = [{sample.path for sample in run.writing} for run in runs]
     for number, (index, sample) in enumerate(_in_turns(runs)):
         entry = _entry(number, index, sample, _PROSE_FACTS if sample.path in as_prose[index] else ())
-        used += len(entry.button) + len(entry.block)
+        used += entry.size
         if entries and used > budget:
             break
         entries.append(entry)

@@ -98,5 +98,23 @@ def box(path: Path, key: str, value: object) -> tuple[float, float, float, float
     return (float(value[0]), float(value[1]), float(value[2]), float(value[3]))
 
 
+def boxes(path: Path, source: Json, key: str) -> tuple[tuple[float, float, float, float], ...]:
+    """A list of boxes."""
+    value = source.get(key)
+    if not isinstance(value, list):
+        raise complain(path, key, value, "a list of boxes")
+    return tuple(box(path, f"{key}[{index}]", item) for index, item in enumerate(value))
+
+
+def optional_share(path: Path, source: Json, key: str) -> float | None:
+    """A number from 0 to 1."""
+    value = source.get(key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise complain(path, key, value, "a number from 0 to 1, or null")
+    return float(value)
+
+
 def _is_finite(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -1,25 +1,26 @@
 """Which samples were kept whole, and where did the model look?
 
 Reads `gallery/<sample>.json`, the picture it names and, only when asked, the arrays in `gallery/<sample>.npz`: a
-gallery may hold more weights than fit in memory, so callers take one sample's maps at a time.
+gallery may hold more weights than fit in memory, so callers take one sample's maps at a time. This file reads captions;
+the key `form` says which samples are answers, for `answers.py`.
 """
 
 import struct
-import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from lit_attn.report import fields
+from lit_attn.report.arrays import Weights, checked_weights, read_arrays
 from lit_attn.report.errors import ReportError
 from lit_attn.report.text import natural_key
 
 Stream = Literal["words", "regions"]
-Weights = NDArray[np.float32]
 Box = tuple[float, float, float, float]
+
+FORMS = ("caption", "steps", "reading")
+"""What a sample can be; one that does not say is a caption."""
 
 _PNG_START = b"\x89PNG\r\n\x1a\n"
 
@@ -68,19 +69,27 @@ class Sample:
         return len(self.words) if stream == "words" else len(self.boxes)
 
 
+def gallery_files(folder: Path) -> Iterator[tuple[Path, fields.Json]]:
+    """The files of all samples in a `gallery` folder with what they hold, in natural order of their names."""
+    for path in sorted(folder.glob("*.json"), key=lambda path: natural_key(path.name)):
+        source = fields.read_object(path)
+        if source.setdefault("form", "caption") not in FORMS:
+            raise fields.complain(path, "form", source["form"], f"one of {', '.join(FORMS)}")
+        yield path, source
+
+
 def read_gallery(folder: Path) -> tuple[Sample, ...]:
-    """The samples in a `gallery` folder, in natural order of their file names."""
-    return tuple(read_sample(path) for path in sorted(folder.glob("*.json"), key=lambda path: natural_key(path.name)))
+    """The captions in a `gallery` folder."""
+    return tuple(_sample(path, source) for path, source in gallery_files(folder) if source["form"] == "caption")
 
 
 def read_sample(path: Path) -> Sample:
-    """One sample without its arrays."""
-    source = fields.read_object(path)
-    words = fields.texts(path, source, "words")
-    raw_boxes = source.get("boxes")
-    if not isinstance(raw_boxes, list):
-        raise fields.complain(path, "boxes", raw_boxes, "a list of boxes")
-    boxes = tuple(fields.box(path, f"boxes[{index}]", value) for index, value in enumerate(raw_boxes))
+    """One caption without its arrays."""
+    return _sample(path, fields.read_object(path))
+
+
+def _sample(path: Path, source: fields.Json) -> Sample:
+    words, boxes = fields.texts(path, source, "words"), fields.boxes(path, source, "boxes")
     labels = fields.texts(path, source, "labels")
     if len(labels) != len(boxes):
         raise ReportError(f"{path}, key 'labels': {len(labels)} labels for {len(boxes)} boxes; each box needs one.")
@@ -91,14 +100,15 @@ def read_sample(path: Path) -> Sample:
         words=words,
         boxes=boxes,
         labels=labels,
-        picture=_picture(path, fields.optional_text(path, source, "picture")),
+        picture=picture_path(path, fields.optional_text(path, source, "picture")),
         facts=fields.facts(path, source),
         gold=tuple(_gold(path, link, len(words), len(boxes)) for link in fields.objects(path, source, "gold")),
         maps=tuple(_map_name(path, entry) for entry in fields.objects(path, source, "maps")),
     )
 
 
-def _picture(path: Path, name: str | None) -> Path | None:
+def picture_path(path: Path, name: str | None) -> Path | None:
+    """The picture that a sample names, which must lie beside it."""
     if name is None:
         return None
     picture = path.with_name(name) if name not in ("", ".", "..") and "/" not in name and "\\" not in name else None
@@ -134,35 +144,13 @@ def read_maps(sample: Sample) -> dict[str, Weights]:
     """The sample's weights by array name, each `heads queries keys`. A value may be nan, never negative."""
     if not sample.maps:
         return {}
-    path = sample.path.with_suffix(".npz")
-    if not path.is_file():
-        raise ReportError(f"{path}: missing, but {sample.path.name} names {len(sample.maps)} maps in it.")
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            known = list(arrays.files)
-            for entry in sample.maps:
-                if entry.key not in known:
-                    raise ReportError(f"{path}: no array {entry.key!r}; it holds {known}.")
-            return {entry.key: _weights(path, sample, entry, arrays[entry.key]) for entry in sample.maps}
-    except ReportError:
-        raise
-    except (OSError, ValueError, TypeError, AttributeError, zipfile.BadZipFile, EOFError, KeyError) as error:
-        raise ReportError(f"{path}: not a readable .npz of plain arrays ({error}).") from error
-
-
-def _weights(path: Path, sample: Sample, entry: MapName, array: NDArray[np.generic]) -> Weights:
-    expected = (sample.size(entry.query), sample.size(entry.key_stream))
-    if array.ndim != 3 or array.shape[0] < 1 or array.shape[1:] != expected:
-        wanted = f"(heads, {expected[0]} {entry.query}, {expected[1]} {entry.key_stream})"
-        raise ReportError(f"{path}, array {entry.key!r}: shape {array.shape}, expected {wanted}.")
-    if array.dtype.kind != "f":
-        raise ReportError(f"{path}, array {entry.key!r}: type {array.dtype}, expected floating point.")
-    weights = array.astype(np.float32)
-    if (weights < 0).any():
-        raise ReportError(
-            f"{path}, array {entry.key!r}: negative weight {float(np.nanmin(weights)):g}; rows must sum to 1."
-        )
-    return weights
+    arrays = read_arrays(sample.path, [entry.key for entry in sample.maps])
+    checked = {}
+    for entry in sample.maps:
+        queries, keys = sample.size(entry.query), sample.size(entry.key_stream)
+        names = f"heads, {queries} {entry.query}, {keys} {entry.key_stream}"
+        checked[entry.key] = checked_weights(sample.path, entry.key, arrays[entry.key], (None, queries, keys), names)
+    return checked
 
 
 def picture_size(path: Path, content: bytes) -> tuple[int, int]:

@@ -23,6 +23,8 @@ _CHANCES = {
     "grounding_mass": "grounding_chance",
     "naming_mass": "naming_chance",
     "pointing_accuracy": "pointing_chance",
+    "cause_mass": "cause_mass_chance",
+    "cause_pointing": "cause_pointing_chance",
 }
 
 

@@ -14,8 +14,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from lit_attn.report import drawing, figures
+from lit_attn.report.answering import Question, answer_questions, answering_section
 from lit_attn.report.capture import Captures, capture_section, captures, draw_capture
-from lit_attn.report.explorer import explorer_entries, explorer_section
+from lit_attn.report.explorer import PAGE_BUDGET, Entry, explorer_entries, explorer_section
 from lit_attn.report.files import free_name, prepare_folder, write_files
 from lit_attn.report.gallery import Sample, read_maps
 from lit_attn.report.heads import head_grid, latest
@@ -26,6 +27,7 @@ from lit_attn.report.raw import is_raw
 from lit_attn.report.runs import Run, read_runs
 from lit_attn.report.scores import scores_section
 from lit_attn.report.sections import Section, config_section, curves_section
+from lit_attn.report.steps import steps_section
 from lit_attn.report.tables import ScoreTable, score_table, to_csv, to_markdown
 from lit_attn.report.text import slug
 from lit_attn.report.writing import writing_section
@@ -63,8 +65,11 @@ def report_files(runs: Sequence[Run]) -> dict[str, bytes]:
     for name, figure in drawn.items():
         files[f"figures/{name}.svg"] = documents[name].encode()
         files[f"figures/{name}.png"] = drawing.to_png(figure)
+    entries = explorer_entries(runs)
+    questions = answer_questions(runs, PAGE_BUDGET - sum(entry.size for entry in entries))
+    files |= {f"figures/{name}.png": content for name, content in answer_figures(runs, questions).items()}
     titles = {name: title for name, (title, _) in curves.items()}
-    files["index.html"] = build_page(runs, table, titles, compared, documents).encode()
+    files["index.html"] = build_page(runs, table, titles, compared, documents, entries, questions).encode()
     return files
 
 
@@ -120,22 +125,35 @@ def _map_figure(sample: Sample) -> Figure | None:
     return figures.draw_word_map(weights, rows, columns, f"{name.site}, mean of heads")
 
 
+def answer_figures(runs: Sequence[Run], questions: Sequence[Question]) -> dict[str, bytes]:
+    """The sheets of answered questions, by file name."""
+    found: dict[str, bytes] = {}
+    for question in questions:
+        for sheet in question.sheets:
+            stem = f"answer-{slug(question.sample_id)}-{slug(runs[sheet.run].name)}"
+            found[free_name(stem, found)] = sheet.content
+    return found
+
+
 def build_page(
     runs: Sequence[Run],
     table: ScoreTable,
     curves: Mapping[str, str],
     compared: Captures,
     documents: Mapping[str, str],
+    entries: Sequence[Entry],
+    questions: Sequence[Question],
 ) -> str:
     """The whole page as HTML; `curves` holds the titles of the learning curves, `documents` all drawings as SVG."""
     style, script = _asset("page.css"), page_script()
-    entries = explorer_entries(runs)
     found = [
         scores_section(table),
+        answering_section(runs, questions),
         writing_section(runs, entries),
         explorer_section(runs, entries),
         curves_section([(name, title, documents[name]) for name, title in curves.items()]),
         capture_section(runs, compared, documents),
+        steps_section(runs),
         heat_section(runs),
         config_section(runs),
     ]

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lit_attn.report.gallery import MapName, Sample, Weights, picture_size, read_maps
+from lit_attn.report.arrays import Weights
+from lit_attn.report.gallery import MapName, Sample, picture_size, read_maps
 from lit_attn.report.raw import is_raw, used_site
 from lit_attn.report.text import format_number
 

@@ -13,8 +13,9 @@ from typing import Literal
 import yaml
 
 from lit_attn.report import fields
+from lit_attn.report.answers import AnswerSample, read_answer
 from lit_attn.report.errors import ReportError
-from lit_attn.report.gallery import Sample, read_gallery
+from lit_attn.report.gallery import Sample, gallery_files, read_gallery
 from lit_attn.report.heads import HeadTable, read_heads
 from lit_attn.report.metrics import Series, read_metrics
 from lit_attn.report.raw import split_heads, without_raw
@@ -63,6 +64,9 @@ class Run:
     raw_heads: tuple[HeadTable, ...]
     """The raw captures beside what the network used (see `raw.py`); neither `metrics` nor `heads` holds them."""
     gallery: tuple[Sample, ...]
+    """The captions that were kept whole."""
+    answers: tuple[AnswerSample, ...] = ()
+    """The answered questions that were kept whole."""
 
     @property
     def name(self) -> str:
@@ -115,6 +119,11 @@ def read_run(folder: Path) -> Run:
         heads=heads,
         raw_heads=raw_heads,
         gallery=read_gallery(folder / "gallery"),
+        answers=tuple(
+            read_answer(path, source)
+            for path, source in gallery_files(folder / "gallery")
+            if source["form"] != "caption"
+        ),
     )
 
 

@@ -5,10 +5,11 @@ import csv
 
 import numpy as np
 import pytest
-from PIL import Image, ImageDraw
+from PIL import Image
 
-from lit_attn.callbacks import caption_picture
-from lit_attn.callbacks.caption_picture import ACCENT, BLANK, draw_caption
+from lit_attn.drawing import caption
+from lit_attn.drawing.canvas import ACCENT, BLANK
+from lit_attn.drawing.caption import draw_caption
 
 BOXES = np.array([[0.0, 0.0, 0.5, 0.5], [0.5, 0.5, 1.0, 1.0], [0.1, 0.6, 0.3, 0.9], [0.6, 0.1, 0.9, 0.4]])
 LABELS = ("cup", "table", "cat", "lamp")
@@ -16,20 +17,6 @@ LABELS = ("cup", "table", "cat", "lamp")
 
 def rows(*weights: list[float]) -> np.ndarray:
     return np.array(weights, np.float64).reshape(-1, 4)
-
-
-@pytest.fixture
-def drawn(monkeypatch) -> list[str]:
-    """All texts as they reach the sheet."""
-    texts: list[str] = []
-    original = ImageDraw.ImageDraw.text
-
-    def text(pen, place, text, *more, **options):
-        texts.append(text)
-        original(pen, place, text, *more, **options)
-
-    monkeypatch.setattr(ImageDraw.ImageDraw, "text", text)
-    return texts
 
 
 @pytest.fixture(scope="module")
@@ -48,13 +35,13 @@ def test_every_word_is_there_in_reading_order_with_the_strongest_box(drawn, purp
 def panels(monkeypatch, *arguments) -> list[Image.Image]:
     """What is drawn for each word."""
     made: list[Image.Image] = []
-    look = caption_picture._look
+    look = caption._look
 
     def keep(*inputs) -> Image.Image:
         made.append(look(*inputs))
         return made[-1]
 
-    monkeypatch.setattr(caption_picture, "_look", keep)
+    monkeypatch.setattr(caption, "_look", keep)
     draw_caption(*arguments)
     return made
 
