@@ -16,6 +16,8 @@ from lit_attn.run.checkpoint_io import load_checkpoint
 from lit_attn.vocabulary import CaptionWords
 
 MANIFEST = "manifest.yaml"
+SUFFIXES = (".ckpt", ".safetensors")
+"""Of files of weights."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class Weights:
     """The words themselves, where a task keeps them with its weights."""
     task: str | None = None
     """Import path of the LightningModule."""
+    answers: tuple[str, ...] | None = None
+    """What a model that answers questions can say, by number."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,7 @@ def read_weights(path: Path) -> Weights:
             checkpoint.get("vocabulary"),
             _tuple(checkpoint.get("words")),
             checkpoint.get("task"),
+            _tuple(checkpoint.get("answers")),
         )
     verify(path)
     try:
@@ -76,6 +81,7 @@ def read_weights(path: Path) -> Weights:
         metadata.get("vocabulary"),
         _tuple(json.loads(metadata.get("words", "null"))),
         metadata.get("task"),
+        _tuple(json.loads(metadata.get("answers", "null"))),
     )
 
 
@@ -93,6 +99,23 @@ def read_words(path: Path) -> CaptionWords:
     return CaptionWords(words)
 
 
+def read_question_words(path: Path) -> tuple[str, ...]:
+    """The words with which weights read questions."""
+    words = read_weights(path).words
+    if not words:
+        why = "they were trained with a tokenizer, name it" if words == () else "they answer no questions"
+        raise UserError(f"The weights {path} hold no words of questions: {why}.")
+    return words
+
+
+def read_answers(path: Path) -> tuple[str, ...]:
+    """What weights can answer, by number."""
+    answers = read_weights(path).answers
+    if answers is None:
+        raise UserError(f"The weights {path} hold no answers: they answer no questions.")
+    return answers
+
+
 def write_weights(weights: Weights, path: Path) -> None:
     """Tensors alone, with everything else as metadata."""
     metadata = {"hyperparameters": json.dumps(weights.hyperparameters)}
@@ -102,6 +125,8 @@ def write_weights(weights: Weights, path: Path) -> None:
         metadata["words"] = json.dumps(weights.words)
     if weights.task is not None:
         metadata["task"] = weights.task
+    if weights.answers is not None:
+        metadata["answers"] = json.dumps(weights.answers)
     path.parent.mkdir(parents=True, exist_ok=True)
     save_file({name: tensor.contiguous() for name, tensor in weights.tensors.items()}, path, metadata)
 

@@ -21,17 +21,24 @@ from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 from lightning.pytorch.trainer.states import TrainerStatus
 
 from lit_attn import __version__
+from lit_attn.callbacks.answer_pictures import AnswerPictures
 from lit_attn.callbacks.caption_pictures import CaptionPictures
 from lit_attn.checkpoint import read_weights, transfer
 from lit_attn.cli.progress import PlainProgress, print_scores
 from lit_attn.cli.recipes import find_recipe
 from lit_attn.data.captioning import CaptioningData
+from lit_attn.data.clevr import Clevr
 from lit_attn.data.karpathy import KarpathyCaptions
 from lit_attn.data.precomp import PrecompMatching
+from lit_attn.data.questions import QuestionData
+from lit_attn.data.reading import ReadingData
 from lit_attn.data.region_folder import RegionFolder
+from lit_attn.data.scenes.asking import ScenesQuestions
 from lit_attn.data.scenes.captioning import ScenesCaptions, ScenesParagraphs
 from lit_attn.data.scenes.matching import ScenesMatching
+from lit_attn.data.scenes.reading_data import ScenesReading
 from lit_attn.data.tell_me_more import TellMeMore
+from lit_attn.data.textvqa import OwnQuestions, TextVqa
 from lit_attn.errors import UserError, did_you_mean
 from lit_attn.files import write_text
 from lit_attn.run.checkpoint_io import SafeCheckpointIO, load_checkpoint
@@ -43,8 +50,10 @@ from lit_attn.run.precision import BatchDoublePrecision
 from lit_attn.run.record import RunRecord
 from lit_attn.run.rng import RandomState
 from lit_attn.run.wandb_logger import ID_FILE, KeepWandbId, SafeWandbLogger
+from lit_attn.tasks.answering import Answering
 from lit_attn.tasks.captioning import Captioning
 from lit_attn.tasks.matching import Matching
+from lit_attn.tasks.reading import Reading
 
 log = logging.getLogger("lit_attn")
 
@@ -149,9 +158,13 @@ def _reason(message: str) -> str:
 
 SHIPPED = (
     Matching, Captioning, PrecompMatching, ScenesMatching, ScenesCaptions, ScenesParagraphs, KarpathyCaptions, TellMeMore,
-    RegionFolder,
+    RegionFolder, Answering, Reading, ScenesQuestions, ScenesReading, Clevr, TextVqa, OwnQuestions,
 )  # fmt: skip
 """Tasks and data sets that may be named without their path, because they are imported here."""
+
+
+WORDED = (CaptioningData, QuestionData, ReadingData)
+"""Data sets whose models keep words, and perhaps answers, with their weights."""
 
 
 def _known_keys() -> list[str]:
@@ -287,12 +300,13 @@ class Training(LightningCLI):
         check_hyperparameters(trained, model.get("init_args", {}), free)
 
     def _take_words_from(self, weights: Path | None) -> None:
-        """A captioner's data use the words of the weights that the command names, unless it names others."""
+        """Data use the words and answers of the weights that the command names, unless it names others."""
         data = self.settings.get("data")
-        if weights is None or data is None or not issubclass(_class_of(data), CaptioningData):
+        if weights is None or data is None or not issubclass(_class_of(data), WORDED):
             return
-        if "vocabulary" in data.init_args and data.init_args.vocabulary is None:
-            data.init_args["vocabulary"] = str(weights)
+        for name in ("vocabulary", "answer_words"):
+            if name in data.init_args and data.init_args[name] is None:
+                data.init_args[name] = str(weights)
 
     def _dumped(self) -> dict[str, Any]:
         text = self._parser(self.verb).dump(
@@ -334,8 +348,8 @@ class Training(LightningCLI):
             )
             loggers.append(self.wandb)
             callbacks.append(KeepWandbId(self.wandb))
-        if self.verb == "predict" and issubclass(_class_of(settings.model), Captioning):
-            callbacks.append(CaptionPictures())
+        if self.verb == "predict":
+            callbacks += self._pictures()
         terminal = sys.stdout.isatty()
         if not terminal:
             callbacks.append(PlainProgress(settings.monitor))
@@ -355,6 +369,18 @@ class Training(LightningCLI):
         write_text(self.folder / "config.yaml", config)
         return super().instantiate_trainer(**kwargs)
 
+    def _pictures(self) -> list[L.Callback]:
+        """What draws the predictions of this model, unless the recipe itself lists it."""
+        drawn_by: dict[type[Any], type[L.Callback]] = {
+            Captioning: CaptionPictures,
+            Answering: AnswerPictures,
+            Reading: AnswerPictures,
+        }
+        listed = self._get(self.config_init, "trainer", default={}).get("callbacks") or []
+        model = _class_of(self.settings.model)
+        kinds = [kind for task, kind in drawn_by.items() if issubclass(model, task)]
+        return [kind() for kind in kinds if not any(isinstance(callback, kind) for callback in listed)]
+
     def _restore_wandb_id(self) -> None:
         """A run folder without its id file may still have it in the checkpoint."""
         if self.resumed and not (self.folder / ID_FILE).exists():
@@ -363,6 +389,8 @@ class Training(LightningCLI):
                 (self.folder / ID_FILE).write_text(known)
 
     def after_instantiate_classes(self) -> None:
+        if isinstance(self.trainer.precision_plugin, BatchDoublePrecision):
+            self.model.double()  # Lightning would load a checkpoint first, into float32
         source = self.settings.get("from_weights")
         if not source:
             return
@@ -374,6 +402,12 @@ class Training(LightningCLI):
             raise UserError(
                 f"{source} was trained with another vocabulary than the data's ({len(known)} words). "
                 "Pass the original vocabulary, or train anew."
+            )
+        answers = getattr(self.datamodule, "answers", None)
+        if answers is not None and weights.answers not in (None, answers):
+            raise UserError(
+                f"{source} was trained with other answers than the data's ({len(answers)}), {len(weights.answers)} of them. "
+                "Name these weights as their source, or train anew."
             )
         found = transfer(weights, self.model, strict=self.verb != "fit")
         if self.verb == "fit":

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from lit_attn.checkpoint import SUFFIXES as WEIGHTS
+from lit_attn.checkpoint import read_answers
 from lit_attn.errors import UserError
 from lit_attn.files import write_text
 from lit_attn.ops.answers import clean
@@ -40,7 +42,9 @@ class AnswerWords:
 
     @classmethod
     def read(cls, path: Path) -> "AnswerWords":
-        """One word per line. Outer blanks and empty lines at the end do not count."""
+        """Of weights, or one word per line: there outer blanks and empty lines at the end do not count."""
+        if path.suffix in WEIGHTS:
+            return cls(read_answers(path))
         try:
             words = tuple(line.strip() for line in path.read_text(encoding="utf-8").rstrip().split("\n"))
         except OSError as error:

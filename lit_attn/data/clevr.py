@@ -20,11 +20,13 @@ from typing import Any
 from PIL import Image
 from torch.utils.data import Dataset
 
+from lit_attn.checkpoint import SUFFIXES as WEIGHTS
+from lit_attn.checkpoint import read_answers, read_question_words
 from lit_attn.data.clevr_questions import ClevrQuestion, read_questions
 from lit_attn.data.grid_store import GridStore
 from lit_attn.data.picture_folder import PictureFolder
 from lit_attn.data.question_words import SPECIALS, QuestionWords
-from lit_attn.data.questions import Asked, AskedPicture, QuestionData, Sample
+from lit_attn.data.questions import Asked, AskedPicture, QuestionData, Sample, majority_scores
 from lit_attn.errors import UserError, did_you_mean
 from lit_attn.files import write_text
 
@@ -57,7 +59,9 @@ class ClevrVocabulary:
 
     @classmethod
     def read(cls, path: Path) -> "ClevrVocabulary":
-        """A file of `write`, or a public one that maps words and answers to numbers: then their order counts."""
+        """Weights, a file of `write`, or a public one that maps words and answers to numbers: then their order counts."""
+        if path.suffix in WEIGHTS:
+            return cls(QuestionWords(read_question_words(path)), read_answers(path))
         try:
             raw = json.loads(path.read_text(encoding="utf-8"))
             if "question_token_to_idx" in raw:
@@ -113,6 +117,12 @@ class ClevrDataset(Dataset[Sample]):
         for question in questions:
             self.pictures.setdefault(question.image_index, question)
             by_picture.setdefault(question.image_index, []).append(question)
+        own = next((question for question in questions if question.own_name), None)
+        if own is not None and grids.names is None:
+            raise UserError(
+                f"{grids.path} has no names of pictures, so that {own.own_name!r} cannot be found in it. Make the file with "
+                "lit-attn extract grid, or ask in CLEVR's layout, by image_index."
+            )
         self._rows = {index: grids.row(index, first.picture_name) for index, first in self.pictures.items()}
         if questions_per_sample == 1:
             self._samples: list[list[ClevrQuestion]] = [[question] for question in questions]
@@ -147,8 +157,9 @@ class Clevr(QuestionData):
     Args:
         features: The HDF5 file of grids; `{split}` in it stands for `train`, `val` or `test`.
         root: The folder `CLEVR_v1.0`, or the one that holds it.
-        train_questions, val_questions, test_questions: Files of questions, instead of those below `root`.
-        vocabulary: A JSON of words and answers; without one they are those of the training questions.
+        train_questions, val_questions, test_questions: Files of questions, instead of those below `root`: CLEVR's `.json`,
+            or `.jsonl` or `.csv` with `picture`, `question` and perhaps `answer`.
+        vocabulary: Weights, or a JSON of words and answers; without either they are those of the training questions.
         images: The folder of the pictures, to draw on; with `root`, its folder `images` if there is one.
         test_split: The split behind `test`. `predict` takes `test`, or this one where there are no test questions.
         questions_per_sample: 1: every question alone, as published. More: questions of a picture together, so that its
@@ -209,7 +220,8 @@ class Clevr(QuestionData):
 
     @property
     def grid_dim(self) -> int:
-        return self.grids("train" if self._has_questions("train") else self.test_split).shape[0]
+        split = next((split for split in SPLITS if self._has_questions(split)), self.test_split)
+        return self.grids(split).shape[0]
 
     def split(self, stage: str) -> str:
         """The split behind `train`, `val`, `test` or `predict`."""
@@ -240,6 +252,13 @@ class Clevr(QuestionData):
             log.info("%s: %d questions about %d pictures.", stage, len(questions), len(self._datasets[stage].pictures))
         return self._datasets[stage]
 
+    def reference_scores(self, stage: str) -> dict[str, float]:
+        """What the most frequent answer of each kind, counted on the very questions, would score."""
+        questions = self.questions(self.split(stage))
+        return majority_scores(
+            (question.kind, question.answer) for question in questions if question.answer is not None
+        )
+
     def show(self, image_id: int, stage: str) -> Image.Image | None:
         file = self.dataset(stage).pictures[image_id].image_file
         return None if self.images is None or not file else self.images.open(file)
@@ -261,6 +280,12 @@ class Clevr(QuestionData):
             raise UserError(
                 f"{self._question_file(split)} has no answer to {without} of {len(questions)} questions; "
                 "training needs all."
+            )
+        unknown = [q.answer for q in questions if self.words_and_answers.answer(q.answer) == len(self.answers)]
+        if stage == "train" and unknown:
+            raise UserError(
+                f"{self._question_file(split)} has {len(unknown)} answers that {self.vocabulary_path} does not list, such as "
+                f"{unknown[0]!r}. Train anew without data.vocabulary, or leave these questions out."
             )
         if stage in ("val", "test") and without == len(questions):
             raise UserError(

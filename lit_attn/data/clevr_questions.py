@@ -2,7 +2,7 @@
 
 Files are as distributed: `CLEVR_{split}_questions.json`. Those of the test split have neither answers nor programs. Words
 are made as in the public preprocessing: lower case, `? ! \\ / ( )` removed, `. , ; :` apart. A question's kind follows from
-the last function of its program.
+the last function of its program. A user's own questions are `.jsonl` or `.csv` (`question_files`), with names of pictures.
 """
 
 import json
@@ -13,6 +13,8 @@ from pathlib import Path, PurePosixPath
 from sys import intern
 from typing import Any
 
+from lit_attn.data.question_files import OWN_SUFFIXES
+from lit_attn.data.question_files import read_questions as read_own_questions
 from lit_attn.errors import UserError, did_you_mean
 
 _REMOVED = re.compile(r"[?!\\/()]")
@@ -45,11 +47,13 @@ class ClevrQuestion:
     """None where the file does not say."""
     kind: str
     """One of QUESTION_KINDS; empty where there is no program."""
+    own_name: str = ""
+    """What a user's own file calls the picture, without suffix: such files know no `image_index`."""
 
     @property
     def picture_name(self) -> str:
         """The name of the picture's file without suffix."""
-        return PurePosixPath(self.image_file).stem
+        return self.own_name or PurePosixPath(self.image_file).stem
 
 
 def question_words(question: str) -> tuple[str, ...]:
@@ -82,6 +86,8 @@ def _shortened(entry: dict[str, Any]) -> dict[str, Any] | str:
 
 def read_questions(path: Path, split: str) -> list[ClevrQuestion]:
     """All questions of a file, in its order. `split` names the folder of the pictures where the file does not."""
+    if path.suffix in OWN_SUFFIXES:
+        return _own_questions(path)
     try:
         content = json.loads(path.read_text(encoding="utf-8"), object_hook=_shortened)
     except OSError as error:
@@ -103,6 +109,27 @@ def read_questions(path: Path, split: str) -> list[ClevrQuestion]:
         if question.index in seen:
             raise UserError(f"{path} has two questions with the question_index {question.index}.")
         seen.add(question.index)
+    return questions
+
+
+def _own_questions(path: Path) -> list[ClevrQuestion]:
+    numbers: dict[str, int] = {}
+    questions = []
+    for asked in read_own_questions(path):
+        words = question_words(asked.text)
+        if not words:
+            raise UserError(f"{path}: question {asked.question_id}: it has no words, only {asked.text!r}.")
+        questions.append(
+            ClevrQuestion(
+                index=asked.question_id,
+                image_index=numbers.setdefault(asked.picture, len(numbers)),
+                image_file=asked.picture,
+                words=words,
+                answer=asked.answers[0] if asked.answers else None,
+                kind="",
+                own_name=asked.names[-1],
+            )
+        )
     return questions
 
 

@@ -18,6 +18,8 @@ import lightning as L
 import torch
 from torch.utils.data import DataLoader, Dataset
 
+from lit_attn.errors import UserError
+
 
 @dataclass(frozen=True)
 class Loading:
@@ -50,6 +52,15 @@ class Loading:
         )
 
 
+def told_briefly(loader: DataLoader[Any]) -> Iterator[Any]:
+    """The batches of a loader. What a user did wrong is told as such, without the traceback that a worker puts around it."""
+    try:
+        yield from loader
+    except UserError as error:
+        _, _, told = str(error).rpartition(f"{UserError.__module__}.{UserError.__qualname__}: ")
+        raise UserError(told.strip()) from error
+
+
 class EvalLoader:
     """Every sample once, in order. A process without any gets one empty batch: Lightning would leave it behind else."""
 
@@ -63,7 +74,7 @@ class EvalLoader:
     def __iter__(self) -> Iterator[Any]:
         if not self.batches:
             return iter([self.loading.collate([self.loading.dataset[0]]).emptied()])
-        return iter(self.loading.fetch(self.batches))
+        return told_briefly(self.loading.fetch(self.batches))
 
 
 class TrainLoader:
@@ -87,16 +98,17 @@ class TrainLoader:
         return self.loading.split(order)[: len(self)]
 
     def __iter__(self) -> Iterator[Any]:
-        """Goes on where the state says; otherwise begins the next epoch."""
+        """Goes on where the state says; otherwise begins the next epoch. Iterators that nobody asked for a batch do not count:
+        Lightning makes one when it measures the length of a run."""
         finished = self._done >= len(self) or (self._running and self._done > 0)
         if finished:
-            self._epoch, self._done = self._epoch + 1, 0
-        self._running = True
+            self._epoch, self._done, self._running = self._epoch + 1, 0, False
         return self._counted(self.loading.fetch(self.batches(self._epoch)[self._done :]))
 
     def _counted(self, loader: DataLoader[Any]) -> Iterator[Any]:
-        for batch in loader:
+        for batch in told_briefly(loader):
             self._done += 1
+            self._running = True
             yield batch
 
     def state_dict(self) -> dict[str, int]:

@@ -47,7 +47,7 @@ class OcrFile:
     @cached_property
     def _tokens(self) -> dict[str, ReadTokens]:
         try:
-            lines = self.path.read_text(encoding="utf-8").splitlines()
+            lines = self.path.read_text(encoding="utf-8").split("\n")
         except OSError as error:
             raise UserError(f"Cannot read the OCR tokens {self.path}: {error.strerror}.") from error
         found = {}

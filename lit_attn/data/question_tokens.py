@@ -6,6 +6,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from lit_attn.checkpoint import SUFFIXES as WEIGHTS
+from lit_attn.checkpoint import read_question_words
 from lit_attn.data.vocab import END, START, Vocabulary, tokenize
 from lit_attn.errors import UserError
 
@@ -40,6 +42,13 @@ class VocabularyTokens(QuestionTokens):
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
+
+    @classmethod
+    def read(cls, path: Path) -> "VocabularyTokens":
+        """Of weights, or of a vocabulary JSON."""
+        if path.suffix in WEIGHTS:
+            return cls(Vocabulary(read_question_words(path)))
+        return cls(Vocabulary.read(path))
 
     def __len__(self) -> int:
         return len(self.vocabulary)

@@ -1,7 +1,8 @@
 """What is a picture with its questions before it is a batch, and how do several become one?"""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ from torch.utils.data import Dataset
 from lit_attn.data.batched import BatchedData
 from lit_attn.data.question_words import QuestionWords
 from lit_attn.errors import UserError
-from lit_attn.types import QuestionBatch
+from lit_attn.types import QUESTION_KINDS, QuestionBatch
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,20 @@ def collate(samples: Sequence[Sample]) -> QuestionBatch:
         causes=torch.from_numpy(np.stack(causes)) if asked and len(causes) == len(asked) else None,
         picture_name=tuple(picture.name for picture in pictures),
     )
+
+
+def majority_scores(asked: Iterable[tuple[str, str]]) -> dict[str, float]:
+    """Share of right answers of somebody who knows the kind of a question and nothing else, overall and by kind.
+
+    The most frequent answer of each kind is counted on the very questions, given as kinds and answers.
+    """
+    answers: dict[str, Counter[str]] = {}
+    for kind, answer in asked:
+        answers.setdefault(kind, Counter())[answer] += 1
+    best = {kind: max(counted.values()) for kind, counted in answers.items()}
+    totals = {kind: counted.total() for kind, counted in answers.items()}
+    scores = {f"majority_accuracy_{kind}": best[kind] / totals[kind] for kind in QUESTION_KINDS if kind in totals}
+    return {"majority_accuracy": sum(best.values()) / sum(totals.values())} | scores if totals else {}
 
 
 class QuestionData(BatchedData, ABC):

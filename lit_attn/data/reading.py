@@ -174,6 +174,11 @@ class ReadingData(BatchedData, ABC):
         return len(self.vocabulary)
 
     @property
+    def answers(self) -> tuple[str, ...]:
+        """The words that answers are made of besides those read, by number."""
+        return self.answer_words.words
+
+    @property
     def num_answers(self) -> int:
         return len(self.answer_words)
 

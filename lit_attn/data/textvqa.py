@@ -11,6 +11,8 @@ from pathlib import Path
 
 from PIL import Image
 
+from lit_attn.checkpoint import SUFFIXES as WEIGHTS
+from lit_attn.checkpoint import read_weights
 from lit_attn.data.answer_words import AnswerWords
 from lit_attn.data.imdb import PictureQuestion
 from lit_attn.data.ocr_tokens import OcrFile
@@ -22,6 +24,9 @@ from lit_attn.data.reading_store import open_features
 from lit_attn.data.stored_reading import ReadingSources, StoredQuestions
 from lit_attn.data.vocab import Vocabulary, tokenize
 from lit_attn.errors import UserError
+
+MAX_STEPS = 12
+"""Words of an answer in published models, its end among them."""
 
 
 class StoredReading(ReadingData):
@@ -101,9 +106,11 @@ class TextVqa(StoredReading):
         regions: Features of objects: an LMDB, or whatever `region_store.open_regions` takes.
         ocr_regions: Features at the OCR tokens, in the order of the tokens. Without them they are zeros.
         ocr: `ocr.jsonl` or its folder, for questions that come without OCR tokens.
-        answer_words: MMF's list of answer words. Without it, the `num_answer_words` most frequent ones of training.
-        tokenizer: Folder or hub name of a BERT tokenizer. Without it, the words that occur at least `min_count` times in
-            the training questions.
+        answer_words: MMF's list of answer words, or weights that hold theirs. Without it, the `num_answer_words` most
+            frequent ones of training.
+        tokenizer: Folder or hub name of a BERT tokenizer; wins over `vocabulary`.
+        vocabulary: A vocabulary JSON, or weights that hold their words. Without it, the words that occur at least
+            `min_count` times in the training questions.
         images: The folder of the pictures, to draw on.
         max_question_tokens, max_objects, max_ocr, max_steps, word_vectors, mark_duplicates: See `ReadingData`.
         seed: Of the order of training and of the path that an answer is taught by.
@@ -120,12 +127,13 @@ class TextVqa(StoredReading):
         answer_words: str | None = None,
         num_answer_words: int = 5000,
         tokenizer: str | None = None,
+        vocabulary: str | None = None,
         min_count: int = 2,
         images: str | None = None,
         max_question_tokens: int = 20,
         max_objects: int = 100,
         max_ocr: int = 50,
-        max_steps: int = 12,
+        max_steps: int = MAX_STEPS,
         word_vectors: str | None = None,
         mark_duplicates: bool = False,
         batch_size: int = 128,
@@ -153,6 +161,7 @@ class TextVqa(StoredReading):
         self.answer_words_path = None if answer_words is None else Path(answer_words)
         self.num_answer_words = num_answer_words
         self.tokenizer = tokenizer
+        self.vocabulary_path = None if vocabulary is None else Path(vocabulary)
         self.min_count = min_count
 
     def question_file(self, stage: str) -> Path:
@@ -173,6 +182,8 @@ class TextVqa(StoredReading):
     def vocabulary(self) -> QuestionTokens:
         if self.tokenizer is not None:
             return WordPieces(self.tokenizer)
+        if self.vocabulary_path is not None:
+            return VocabularyTokens.read(self.vocabulary_path)
         words = (tokenize(question.text) for question in self.asked("train"))
         return VocabularyTokens(Vocabulary.build(words, self.min_count))
 
@@ -184,10 +195,11 @@ class OwnQuestions(StoredReading):
         questions: `.jsonl` or `.csv` with `picture` and `question`.
         regions: What `lit-attn extract regions` wrote.
         ocr: What `lit-attn extract ocr` wrote.
-        answer_words: The answer words of the model.
-        vocabulary: The question words of the model, as `Vocabulary.write` writes them, for one without a tokenizer.
+        answer_words: The answer words of the model: its weights, or MMF's list. The weights that a command names serve.
+        vocabulary: The question words of a model without a tokenizer, as `answer_words`: its weights, or a vocabulary JSON.
         tokenizer: Folder or hub name of the model's BERT tokenizer.
-        ocr_regions, images, max_question_tokens, max_objects, max_ocr, max_steps, word_vectors: See `TextVqa`.
+        max_steps: Words of an answer; by default as many as the weights of `answer_words` were trained with, or 12.
+        ocr_regions, images, max_question_tokens, max_objects, max_ocr, word_vectors: See `TextVqa`.
     """
 
     def __init__(
@@ -203,7 +215,7 @@ class OwnQuestions(StoredReading):
         max_question_tokens: int = 20,
         max_objects: int = 100,
         max_ocr: int = 50,
-        max_steps: int = 12,
+        max_steps: int | None = None,
         word_vectors: str | None = None,
         eval_batch_size: int = 32,
         num_workers: int = 0,
@@ -216,7 +228,7 @@ class OwnQuestions(StoredReading):
             max_question_tokens,
             max_objects,
             max_ocr,
-            max_steps,
+            _trained_steps(answer_words) if max_steps is None else max_steps,
             word_vectors,
             mark_duplicates=False,
             batch_size=1,
@@ -240,7 +252,9 @@ class OwnQuestions(StoredReading):
     @cached_property
     def answer_words(self) -> AnswerWords:
         if self.answer_words_path is None:
-            raise UserError("data.answer_words is not set. Name the file with the model's answer words.")
+            raise UserError(
+                "data.answer_words is not set. Name the model's weights, or the file with its answer words."
+            )
         return AnswerWords.read(Path(self.answer_words_path))
 
     @cached_property
@@ -251,4 +265,10 @@ class OwnQuestions(StoredReading):
             raise UserError(
                 "Neither data.tokenizer nor data.vocabulary is set. Name what the model reads questions with."
             )
-        return VocabularyTokens(Vocabulary.read(Path(self.vocabulary_path)))
+        return VocabularyTokens.read(Path(self.vocabulary_path))
+
+
+def _trained_steps(answer_words: str | None) -> int:
+    if answer_words is None or Path(answer_words).suffix not in WEIGHTS:
+        return MAX_STEPS
+    return int(read_weights(Path(answer_words)).hyperparameters.get("max_steps", MAX_STEPS))

@@ -12,6 +12,7 @@ tokens score -inf; decoding computes everything but the answer once and each ste
 places and kinds that no answer uses have no rows.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple, cast
 
@@ -65,6 +66,7 @@ class M4C(nn.Module):
         layers: int = 4,
         text_layers: int = 3,
         text_weights: str | None = None,
+        text_sizes: Mapping[str, int | float] | None = None,
         alignment: str = "scaled_dot",
         dropout: float = 0.1,
         max_steps: int = 12,
@@ -75,6 +77,7 @@ class M4C(nn.Module):
         vocab_size: Of the question's tokens.
         num_answers: Answer words that need no copying, with padding, START, END and unknown first.
         text_weights: Folder or hub name of BERT weights for the question encoder; random, with our sizes, without.
+        text_sizes: Of the question encoder of a trained network, to take over its weights without that folder.
         alignment: In the joint layers; the question encoder and the pointer stay with scaled dot products.
         fc7_dim: Width of a further layer on detector features, as in MMF; without it they are used unchanged.
         legacy_zeros: Columns of zeros that follow the features of an OCR token: the published weights have them.
@@ -88,7 +91,7 @@ class M4C(nn.Module):
         self.max_steps = max_steps
         self.legacy_zeros = legacy_zeros
         self.pretrained = text_weights is not None
-        self.text = build_text_bert(text_weights, vocab_size, sizes, text_layers)
+        self.text = build_text_bert(text_weights, vocab_size, sizes, text_layers, text_sizes)
         self.text_join = nn.Identity() if self.text.dim == dim else nn.Linear(self.text.dim, dim)
         self.object_fc7, self.ocr_fc7 = _fc7(region_dim, fc7_dim), _fc7(region_dim, fc7_dim)
         seen_dim = fc7_dim or region_dim

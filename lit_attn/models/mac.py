@@ -209,5 +209,14 @@ class Mac(nn.Module):
         return self.output(torch.cat([memory, self.asked(question)], -1))
 
     def describe(self) -> Description:
-        """Name, equivalence class and size of the read unit's alignment: element-wise, so all functions differ."""
-        return self.cell.read.alignment.describe(Setting(elementwise=True))
+        """Name, equivalence class and size of the alignments: element-wise, so all functions differ.
+
+        A control unit with another function than the dot product makes another model of the same read unit.
+        """
+        setting, control = Setting(elementwise=True), self.cell.control
+        read, own = self.cell.read.alignment.describe(setting), control.alignment.describe(setting)
+        if own.name == "dot":
+            return read
+        swapped = ", swapped" if control.swapped else ""
+        size = read.parameters + own.parameters
+        return Description(read.name, f"{read.equivalence} (control: {own.equivalence}{swapped})", size)

@@ -6,6 +6,7 @@ folder or a name on the Hugging Face hub, read from safetensors alone. Attention
 
 import json
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,14 @@ class TextBert(nn.Module):
     def __init__(self, vocab_size: int, sizes: BertSizes, layers: int, *, max_positions: int = 512) -> None:
         super().__init__()
         self.dim = sizes.dim
+        self.sizes = {
+            "dim": sizes.dim,
+            "num_heads": sizes.num_heads,
+            "hidden": sizes.hidden,
+            "eps": sizes.eps,
+            "max_positions": max_positions,
+        }
+        """What another such network must be built with to take over the weights of this one."""
         self.embed = BertEmbeddings(vocab_size, sizes, max_positions)
         self.layers = nn.ModuleList(
             BertLayer(sizes, Site(f"text.{i}.self", "words", "words", sizes.num_heads)) for i in range(layers)
@@ -43,8 +52,21 @@ class TextBert(nn.Module):
         return x
 
 
-def build_text_bert(weights: str | None, vocab_size: int, sizes: BertSizes, layers: int) -> TextBert:
-    """Pretrained, with its own sizes, from a folder or a name on the hub; of the given sizes and random without."""
+def build_text_bert(
+    weights: str | None,
+    vocab_size: int,
+    sizes: BertSizes,
+    layers: int,
+    trained: Mapping[str, int | float] | None = None,
+) -> TextBert:
+    """Pretrained, with its own sizes, from a folder or a name on the hub; of the given sizes and random without.
+
+    `trained` are the `sizes` of another network whose weights will be taken over.
+    """
+    if weights is None and trained is not None:
+        dim, heads, hidden = (int(trained[name]) for name in ("dim", "num_heads", "hidden"))
+        own = BertSizes(dim, heads, hidden, sizes.dropout, trained["eps"])
+        return TextBert(vocab_size, own, layers, max_positions=int(trained["max_positions"]))
     if weights is None:
         log.warning("The question encoder starts from random weights; published M4C starts from those of BERT.")
         return TextBert(vocab_size, sizes, layers)

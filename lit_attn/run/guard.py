@@ -8,7 +8,7 @@ from lit_attn.errors import UserError
 MAY_CHANGE = frozenset(
     {
         "ckpt_path", "config", "resume", "run", "root", "wandb", "from_weights", "weights_only", "checkpoint_every",
-        "data.init_args.num_workers", "data.init_args.vocabulary",
+        "data.init_args.num_workers", "data.init_args.vocabulary", "data.init_args.answer_words",
         "trainer.max_epochs", "trainer.min_epochs", "trainer.max_steps", "trainer.min_steps",
         "trainer.max_time", "trainer.enable_progress_bar", "trainer.enable_model_summary", "trainer.log_every_n_steps",
         "trainer.callbacks", "trainer.logger", "trainer.profiler", "trainer.accelerator", "trainer.default_root_dir",

@@ -9,6 +9,9 @@ import lightning as L
 from lit_attn.run.checkpoints import TERMINATED
 from lit_attn.run.folder import RunInfo, now
 
+YARDSTICKS = ("/ceiling_", "/rival_", "/majority_")
+"""In the names of scores that need no model."""
+
 
 class RunRecord(L.Callback):
     """Status, size and equivalence class of the model, and facts such as scores that need no model."""
@@ -32,7 +35,7 @@ class RunRecord(L.Callback):
 
     def teardown(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
         for name, value in trainer.callback_metrics.items():
-            if "/ceiling_" in name or "/rival_" in name:
+            if any(mark in name for mark in YARDSTICKS):
                 self.info.facts[name] = float(value)
         if self.info.status == "running":
             self.info.status = "done"

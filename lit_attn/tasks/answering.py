@@ -14,8 +14,9 @@ from lit_attn.metrics.accuracy import KindAccuracy
 from lit_attn.metrics.mean import WeightedMean
 from lit_attn.models.mac import Mac
 from lit_attn.ops.schedule import halved_by_loss
-from lit_attn.tasks.averaging import KEY, WeightAverage
-from lit_attn.tasks.predictions import write_predictions
+from lit_attn.tasks.answer_lists import check_words, keep_words
+from lit_attn.tasks.averaging import KEY, HideAverage, WeightAverage
+from lit_attn.tasks.predictions import sees_all, write_predictions
 from lit_attn.types import QUESTION_KINDS, QuestionBatch
 
 NETWORK = "net."
@@ -121,11 +122,19 @@ class Answering(L.LightningModule):
 
     def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
         optimizer = torch.optim.Adam(self.parameters(), lr=self.lr)
-        steps = int(self.trainer.estimated_stepping_batches)
+        steps = self.trainer.estimated_stepping_batches if self.lr_rule == "cosine" else math.inf
+        if self.lr_rule == "cosine" and math.isinf(steps):
+            raise UserError(
+                "lr_rule 'cosine' must know when the run ends: set --trainer.max_epochs or --trainer.max_steps, "
+                "or take lr_rule 'loss'."
+            )
         scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: self._share_of_rate(done, steps))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
 
-    def _share_of_rate(self, done: int, steps: int) -> float:
+    def configure_callbacks(self) -> list[L.Callback]:
+        return [HideAverage()]
+
+    def _share_of_rate(self, done: int, steps: float) -> float:
         """The learning rate after so many steps, over `lr`."""
         rising = min(1.0, (done + 1) / self.warmup) if self.warmup else 1.0
         if self.lr_rule == "cosine":
@@ -155,6 +164,16 @@ class Answering(L.LightningModule):
         self.train_loss.reset()
         self.rate = halved_by_loss(self.rate, loss, self.loss_before)
         self.loss_before = loss
+        if self.lr_rule == "loss":
+            self._set_rate()
+
+    def _set_rate(self) -> None:
+        """For the very next step: the scheduler has set its rate before the epoch's loss was known."""
+        scheduler = self.lr_schedulers()
+        assert isinstance(scheduler, torch.optim.lr_scheduler.LambdaLR)
+        share = scheduler.lr_lambdas[0](scheduler.last_epoch)
+        for group in scheduler.optimizer.param_groups:
+            group["lr"] = self.lr * share
 
     # Evaluation.
 
@@ -186,27 +205,39 @@ class Answering(L.LightningModule):
     def answers(self) -> tuple[str, ...]:
         return self.trainer.datamodule.answers  # type: ignore[attr-defined]
 
+    # Evaluation during and after training sees the average; a checkpoint that is evaluated holds nothing else.
+
     def on_validation_start(self) -> None:
-        self._swap()
+        self._show_average()
+
+    def on_test_start(self) -> None:
+        self._show_average()
+
+    def on_predict_start(self) -> None:
+        self._show_average()
 
     def on_validation_epoch_end(self) -> None:
-        self._swap()
+        self._hide_average()
         self._score("val")
 
-    def _swap(self) -> None:
-        """Validation inside training sees the averaged weights; everything else has them already."""
-        if self.average is not None:
-            self.average.swap()
-
     def on_test_epoch_end(self) -> None:
+        self._hide_average()
         self._score("test")
+
+    def _show_average(self) -> None:
+        if self.average is not None:
+            self.average.show()
+
+    def _hide_average(self) -> None:
+        if self.average is not None:
+            self.average.hide()
 
     def _score(self, stage: str) -> None:
         scores = {"loss": float(self.loss.compute())} | self.accuracy.compute()
         self.loss.reset()
         self.accuracy.reset()
         data = getattr(self.trainer, "datamodule", None)
-        if data is not None and not self.trainer.sanity_checking and self.trainer.limit_val_batches == 1.0:
+        if data is not None and sees_all(self.trainer, stage):
             scores |= data.reference_scores(stage)
         for name, value in scores.items():
             self.log(f"{stage}/{name}", torch.tensor(value, dtype=torch.float64), prog_bar=name == "accuracy")
@@ -223,6 +254,7 @@ class Answering(L.LightningModule):
             known = {"truth": self.answers[truth]} if 0 <= truth < len(self.answers) else {}
             rows.append(
                 {
+                    "question_id": int(batch.question_id[i]),
                     "question": " ".join(batch.words[i]),
                     "picture": batch.picture_name[int(batch.owner[i])],
                     "answer": answer,
@@ -235,6 +267,7 @@ class Answering(L.LightningModule):
 
     def on_predict_epoch_end(self) -> None:
         """Writes `predictions.jsonl`: a line per question."""
+        self._hide_average()
         write_predictions(self.trainer, self._predicted)
         self._predicted = []
 
@@ -243,30 +276,27 @@ class Answering(L.LightningModule):
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         data = getattr(self.trainer, "datamodule", None)
         if data is not None:
-            checkpoint["words"] = list(data.vocabulary.words)
-            checkpoint["vocabulary"] = data.vocabulary.fingerprint
-            checkpoint["answers"] = list(data.answers)
-        checkpoint["progress"] = {
-            "rate": self.rate,
-            "loss_before": self.loss_before,
-            "loss": (float(self.train_loss.total), float(self.train_loss.count)),
-        }
+            keep_words(checkpoint, data)
+        # Every process counts its own questions: what is kept is the sum.
+        counted = torch.stack([self.train_loss.total, self.train_loss.count])
+        counted = self.trainer.strategy.reduce(counted, reduce_op="sum")
+        checkpoint["progress"] = {"rate": self.rate, "loss_before": self.loss_before, "loss": tuple(counted.tolist())}
         if self.average is not None:
             self.average.save(checkpoint, NETWORK)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         trainer = self._trainer
         data = None if trainer is None else getattr(trainer, "datamodule", None)
-        if data is not None and checkpoint.get("vocabulary") not in (None, data.vocabulary.fingerprint):
-            raise UserError(
-                f"The words of the data ({len(data.vocabulary)}) are not those this checkpoint was trained with "
-                f"({len(checkpoint['words'])}). Pass the original with --data.vocabulary, or train anew."
-            )
+        if data is not None:
+            check_words(checkpoint, data)
+        self.average = None
+        if trainer is None or trainer.state.fn != "fit":
+            return
         progress = checkpoint["progress"]
         self.rate, self.loss_before = progress["rate"], progress["loss_before"]
-        total, count = progress["loss"]
+        total, count = progress["loss"] if trainer.is_global_zero else (0.0, 0.0)
         self.train_loss.total.fill_(total)
         self.train_loss.count.fill_(count)
-        if trainer is not None and trainer.state.fn == "fit" and KEY in checkpoint:
+        if KEY in checkpoint:
             self.average = WeightAverage(self.net, self.decay)
             self.average.load(checkpoint, NETWORK)

@@ -24,7 +24,7 @@ from lit_attn.nn.transformer import NormName
 from lit_attn.ops.cider import CiderD, DocumentFrequencies, with_end
 from lit_attn.ops.loss import next_word_loss, reward_loss
 from lit_attn.ops.schedule import noam
-from lit_attn.tasks.predictions import write_predictions
+from lit_attn.tasks.predictions import sees_all, write_predictions
 from lit_attn.types import CaptionBatch
 from lit_attn.vocabulary import END, CaptionWords
 
@@ -283,7 +283,7 @@ class Captioning(L.LightningModule):
         if stage == "test" and self.java and captions:
             scores |= self._java_scores(captions)
         data = getattr(self.trainer, "datamodule", None)
-        if data is not None and not self.trainer.sanity_checking and self.trainer.limit_val_batches == 1.0:
+        if data is not None and sees_all(self.trainer, stage):
             scores |= data.reference_scores(stage)
             scores |= data.text_scores(stage, {one.picture_id: one.hypothesis for one in captions})
         for name, value in scores.items():

@@ -16,6 +16,7 @@ from lit_attn.metrics.retrieval import Bank, EmbeddingBank
 from lit_attn.models.scan import Direction, NormalizerName, Pooling, Scan
 from lit_attn.ops.loss import matching_hinge
 from lit_attn.ops.retrieval import fold_scores, retrieval_scores
+from lit_attn.tasks.predictions import sees_all
 from lit_attn.types import CaptionBatch
 
 PICTURES_AT_ONCE, CAPTIONS_AT_ONCE = 500, 5000
@@ -150,7 +151,7 @@ class Matching(L.LightningModule):
             folded = fold_scores(similarity, self.folds, captions)
             scores |= {f"fold{self.folds}/{name}": value for name, value in folded.items()}
         data = getattr(self.trainer, "datamodule", None)
-        if data is not None and not self.trainer.sanity_checking and self.trainer.limit_val_batches == 1.0:
+        if data is not None and sees_all(self.trainer, stage):
             scores |= data.reference_scores(stage)
         for name, value in scores.items():
             self.log(f"{stage}/{name}", torch.tensor(value, dtype=torch.float64), prog_bar=name == "rsum")

@@ -1,5 +1,6 @@
 """How is M4C trained and scored? Multi-label decoding with copying; TextVQA's accuracy and ANLS of its own answers."""
 
+import math
 from bisect import bisect_right
 from typing import Any, ClassVar
 
@@ -8,13 +9,13 @@ import torch
 from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor
 
-from lit_attn.errors import UserError
 from lit_attn.metrics.answers import AnswerScores
 from lit_attn.metrics.mean import WeightedMean
 from lit_attn.models.m4c import M4C, read_back
 from lit_attn.nn.tape import silence
 from lit_attn.ops.loss import multilabel_decoding
-from lit_attn.tasks.predictions import write_predictions
+from lit_attn.tasks.answer_lists import check_words, keep_words
+from lit_attn.tasks.predictions import sees_all, write_predictions
 from lit_attn.types import ReadingBatch
 
 FINE_TUNED_SHARE = 0.1
@@ -31,6 +32,7 @@ class Reading(L.LightningModule):
         alignment: Inside every head of the joint layers: cosine, dot, scaled_dot, general_query, general_key, biased_query,
             biased_key, activated, or the import path of a subclass of lit_attn.nn.alignment.Alignment.
         text_weights: Folder or hub name of BERT weights for the question encoder; random without.
+        text_sizes: Of the question encoder, kept with a model's weights so that these can be used without that folder.
         fc7_dim: Width of a further layer on detector features, as in MMF; without it they are used unchanged.
         legacy_zeros: Columns of zeros that follow the features of an OCR token: the published weights have them.
         lr: Adam's rate; parts from other models' weights have a tenth of it.
@@ -38,7 +40,7 @@ class Reading(L.LightningModule):
         lr_steps: Steps after which the rate falls to a tenth.
     """
 
-    free_in_evaluation: ClassVar = frozenset({"lr", "warmup", "lr_steps", "text_weights"})
+    free_in_evaluation: ClassVar = frozenset({"lr", "warmup", "lr_steps", "text_weights", "text_sizes"})
     """Settings that may differ from those of a checkpoint that is evaluated."""
 
     def __init__(
@@ -55,6 +57,7 @@ class Reading(L.LightningModule):
         layers: int = 4,
         text_layers: int = 3,
         text_weights: str | None = None,
+        text_sizes: dict[str, int | float] | None = None,
         dropout: float = 0.1,
         fc7_dim: int | None = None,
         legacy_zeros: int = 50,
@@ -75,12 +78,14 @@ class Reading(L.LightningModule):
             layers=layers,
             text_layers=text_layers,
             text_weights=text_weights,
+            text_sizes=text_sizes,
             alignment=alignment,
             dropout=dropout,
             max_steps=max_steps,
             fc7_dim=fc7_dim,
             legacy_zeros=legacy_zeros,
         )
+        self.hparams.update(text_weights=None, text_sizes=self.net.text.sizes)
         self.lr, self.warmup, self.lr_steps = lr, warmup, sorted(lr_steps)
         self.loss = WeightedMean()
         self.scores = AnswerScores()
@@ -92,7 +97,7 @@ class Reading(L.LightningModule):
         return scores
 
     def setup(self, stage: str) -> None:
-        kinds = getattr(self.trainer.datamodule, "question_kinds", ())  # type: ignore[attr-defined]
+        kinds = getattr(getattr(self.trainer, "datamodule", None), "question_kinds", ())
         self.scores = AnswerScores(kinds).to(self.device)
 
     # Training.
@@ -152,11 +157,13 @@ class Reading(L.LightningModule):
 
     def _score(self, stage: str) -> None:
         scores = {"loss": float(self.loss.compute())}
-        scores |= {name.replace("/", "_"): float(value) for name, value in self.scores.compute().items()}
+        means = {name: float(value) for name, value in self.scores.compute().items()}
+        # A kind that was not asked for has no score.
+        scores |= {name.replace("/", "_"): v for name, v in means.items() if "/" not in name or not math.isnan(v)}
         self.loss.reset()
         self.scores.reset()
         data = getattr(self.trainer, "datamodule", None)
-        if data is not None and not self.trainer.sanity_checking and self.trainer.limit_val_batches == 1.0:
+        if data is not None and sees_all(self.trainer, stage):
             scores |= data.reference_scores(stage)
         for name, value in scores.items():
             self.log(f"{stage}/{name}", torch.tensor(value, dtype=torch.float64), prog_bar=name == "accuracy")
@@ -167,10 +174,15 @@ class Reading(L.LightningModule):
         if not len(batch):
             return []
         rows = [
-            {"question": " ".join(words[1:-1]), "picture": picture, "answer": answer}
+            {"question_id": number, "question": " ".join(words[1:-1]), "picture": picture, "answer": answer}
             | ({"answers": list(known)} if known else {})
-            for words, picture, answer, known in zip(
-                batch.words, batch.picture_name, self.answer(batch), batch.answers, strict=True
+            for number, words, picture, answer, known in zip(
+                batch.question_id.tolist(),
+                batch.words,
+                batch.picture_name,
+                self.answer(batch),
+                batch.answers,
+                strict=True,
             )
         ]
         self._predicted += zip(batch.question_id.tolist(), rows, strict=True)
@@ -186,21 +198,9 @@ class Reading(L.LightningModule):
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         data = getattr(self.trainer, "datamodule", None)
         if data is not None:
-            checkpoint["vocabulary"] = data.vocabulary.fingerprint
-            checkpoint["words"] = list(data.vocabulary.words)
-            checkpoint["answers"] = list(data.answer_words.words)
+            keep_words(checkpoint, data)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        trainer = self._trainer
-        data = None if trainer is None else getattr(trainer, "datamodule", None)
-        if data is None or "answers" not in checkpoint:
-            return
-        for what, own, trained in (
-            ("question tokens", data.vocabulary.fingerprint, checkpoint["vocabulary"]),
-            ("answer words", list(data.answer_words.words), checkpoint["answers"]),
-        ):
-            if own != trained:
-                raise UserError(
-                    f"The {what} of the data are not those this checkpoint was trained with. "
-                    "Pass the original ones, or train anew."
-                )
+        data = None if self._trainer is None else getattr(self._trainer, "datamodule", None)
+        if data is not None:
+            check_words(checkpoint, data)

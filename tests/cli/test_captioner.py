@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import time
 
 import numpy as np
 import pytest
@@ -11,8 +9,8 @@ import torch
 
 from lit_attn.checkpoint import read_weights, write_weights
 from lit_attn.data.regions import Regions, write_npz
-from tests.cli.conftest import COMMAND, environment, rows, run_inside
-from tests.cli.test_resume import compare
+from tests.cli.conftest import rows, run_inside
+from tests.cli.test_resume import killed_and_resumed
 
 pytestmark = pytest.mark.slow
 SMALL = ["--data.train_scenes", "20", "--data.val_scenes", "5", "--data.test_scenes", "5", "--model.max_words", "9"]
@@ -71,18 +69,7 @@ def test_self_critical_training_from_weights(inside, trained):
 
 def test_a_killed_self_critical_run_goes_on_to_the_bit(lit_attn, tmp_path):
     """Random texts, greedy baseline, document frequencies: all come back."""
-    fit = [*SELF_CRITICAL, "--checkpoint_every", "2"]
-    assert lit_attn(*fit, "--run", "whole").returncode == 0
-    last = tmp_path / "checkpoints" / "cut" / "last.ckpt"
-    process = subprocess.Popen([*COMMAND, *fit, "--run", "cut"], cwd=tmp_path, env=environment(),
-                               stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)  # fmt: skip
-    while process.poll() is None and not last.exists():
-        time.sleep(0.01)
-    process.kill()
-    process.wait()
-    done = lit_attn(*fit, "--run", "cut", "--resume", "auto")
-    assert done.returncode == 0, done.stderr
-    compare(tmp_path / "checkpoints" / "whole", last.parent)
+    killed_and_resumed(lit_attn, tmp_path, [*SELF_CRITICAL, "--checkpoint_every", "2"])
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,8 @@ def parallel(count: int) -> list[str]:
     return ["--trainer.devices", str(count), "--trainer.strategy", "ddp"]
 
 
-def measured(lit_attn, tmp_path, recipe: str, count: int, *more: str):
+def measured(tmp_path, recipe: str, count: int, lit_attn, *more: str):
+    """Scores, and attention by site, head and metric. `lit_attn` runs the command, here or in processes of its own."""
     name = f"p{count}"
     words = [
         "--run",
@@ -36,15 +37,21 @@ def measured(lit_attn, tmp_path, recipe: str, count: int, *more: str):
 
 
 @pytest.mark.parametrize(
-    ("recipe", "site", "score"), [("scan", "match", "rsum"), ("captioner", "decoder.1.cross", "bleu1")]
+    ("recipe", "attention", "score"),
+    [
+        ("scan", "match/grounding_mass", "rsum"),
+        ("captioner", "decoder.1.cross/grounding_mass", "bleu1"),
+        ("mac", "read/entropy", "loss"),
+        ("m4c", "joint.1.self/entropy", "ceiling_accuracy"),
+    ],
 )
-def test_validation_over_1_2_and_3_processes_agrees(lit_attn, tmp_path, recipe, site, score):
-    """Thirteen pictures: no number of processes divides them."""
-    scores, heads = measured(lit_attn, tmp_path, f"tiny/{recipe}", 1)
-    assert scores[f"val/attention/{site}/grounding_mass"] > 0
+def test_validation_over_1_2_and_3_processes_agrees(lit_attn, inside, tmp_path, recipe, attention, score):
+    """Thirteen pictures or questions: no number of processes divides them."""
+    scores, heads = measured(tmp_path, f"tiny/{recipe}", 1, inside)
+    assert scores[f"val/attention/{attention}"] > 0
     assert scores[f"val/{score}"] > 0
     for count in (2, 3):
-        other_scores, other_heads = measured(lit_attn, tmp_path, f"tiny/{recipe}", count)
+        other_scores, other_heads = measured(tmp_path, f"tiny/{recipe}", count, lit_attn)
         assert scores.keys() == other_scores.keys()
         for name in scores:
             assert other_scores[name] == pytest.approx(scores[name], abs=1e-9), name
@@ -54,16 +61,30 @@ def test_validation_over_1_2_and_3_processes_agrees(lit_attn, tmp_path, recipe, 
             assert float(other_heads[key]["value"]) == pytest.approx(float(heads[key]["value"]), abs=1e-9), key
 
 
-def test_more_processes_than_pictures_do_not_deadlock(lit_attn, tmp_path):
-    words = ["--data.val_scenes", "2", "--data.oracle", "false"]
-    scores, heads = measured(lit_attn, tmp_path, "tiny/scan", 1, *words)
-    other_scores, other_heads = measured(lit_attn, tmp_path, "tiny/scan", 3, *words)
+@pytest.mark.parametrize(
+    ("recipe", "words"),
+    [
+        ("scan", ["--data.val_scenes", "2", "--data.oracle", "false"]),
+        ("mac", ["--data.val_scenes", "2"]),
+        ("m4c", ["--data.val_questions", "2"]),
+    ],
+)
+def test_more_processes_than_samples_do_not_deadlock(lit_attn, inside, tmp_path, recipe, words):
+    scores, heads = measured(tmp_path, f"tiny/{recipe}", 1, inside, *words)
+    other_scores, other_heads = measured(tmp_path, f"tiny/{recipe}", 3, lit_attn, *words)
     assert other_scores == pytest.approx(scores, abs=1e-9)
     assert {k: r["count"] for k, r in heads.items()} == {k: r["count"] for k, r in other_heads.items()}
 
 
-def test_two_processes_train_alike_and_resume(lit_attn, tmp_path):
-    fit = ["fit", "tiny/scan", "--data.oracle", "false", *parallel(2)]
+@pytest.mark.parametrize(
+    ("recipe", "words", "steps"),
+    [
+        ("scan", ["--data.oracle", "false"], 2 * (200 // 2 // 16)),
+        ("mac", ["--data.val_scenes", "5"], 2 * (40 // 2 // 4)),
+    ],
+)
+def test_two_processes_train_alike_and_resume(lit_attn, tmp_path, recipe, words, steps):
+    fit = ["fit", f"tiny/{recipe}", *words, *parallel(2)]
     done = lit_attn(*fit, "--run", "whole")
     assert done.returncode == 0, done.stderr
     done = lit_attn(*fit, "--run", "parts", "--trainer.max_epochs", "1")
@@ -73,7 +94,17 @@ def test_two_processes_train_alike_and_resume(lit_attn, tmp_path):
     whole, parts = (
         torch.load(tmp_path / "checkpoints" / n / "last.ckpt", weights_only=True) for n in ("whole", "parts")
     )
-    assert whole["global_step"] == parts["global_step"] == 2 * (200 // 2 // 16)
+    assert whole["global_step"] == parts["global_step"] == steps
     assert len(whole["rng"]) == 2
-    for name, tensor in whole["state_dict"].items():
-        torch.testing.assert_close(tensor, parts["state_dict"][name], rtol=0, atol=0)
+    assert whole.get("progress") == parts.get("progress")
+    for part in ("state_dict", "training_weights"):
+        for name, tensor in whole.get(part, {}).items():
+            torch.testing.assert_close(tensor, parts[part][name], rtol=0, atol=0)
+
+
+def test_two_processes_train_a_reader(lit_attn, tmp_path):
+    """No parameter is left out, also where a picture has no word: DDP would stop."""
+    words = ["--trainer.max_epochs", "1", "--data.val_questions", "5", "--model.alignment", "biased_key"]
+    done = lit_attn("fit", "tiny/m4c", *words, *parallel(2), "--run", "two")
+    assert done.returncode == 0, done.stderr
+    assert torch.load(tmp_path / "checkpoints" / "two" / "last.ckpt", weights_only=True)["global_step"] == 40 // 2 // 8

@@ -54,6 +54,12 @@ entry()
 """Two seconds an epoch: the signal of a test arrives before the run has ended."""
 
 
+PARTS = (
+    "global_step", "epoch", "state_dict", "optimizer_states", "lr_schedulers", "rng", "training_weights", "progress",
+)  # fmt: skip
+"""What must be the same; the last two where a model keeps an average of its weights."""
+
+
 def state(folder):
     return torch.load(folder / "last.ckpt", weights_only=True)
 
@@ -70,8 +76,9 @@ def same(a, b) -> bool:
 
 def compare(whole, cut) -> None:
     one, two = state(whole), state(cut)
-    for part in ("global_step", "epoch", "state_dict", "optimizer_states", "lr_schedulers", "rng"):
-        assert same(one[part], two[part]), part
+    assert one.keys() == two.keys()
+    for part in PARTS:
+        assert same(one.get(part), two.get(part)), part
     assert (whole / "metrics.csv").read_text() == (cut / "metrics.csv").read_text()
     names = sorted(path.name for path in (whole / "attention").iterdir())
     assert names == sorted(path.name for path in (cut / "attention").iterdir())
@@ -121,6 +128,29 @@ def test_killed_at_random_moments(whole, tmp_path):
         process.communicate()
     resume(tmp_path)
     compare(whole, last.parent)
+
+
+@pytest.mark.parametrize("recipe", [["tiny/mac", "--data.val_scenes", "5"], ["tiny/m4c", "--data.val_questions", "5"]])
+def test_other_models_go_on_after_a_kill(lit_attn, tmp_path, recipe):
+    """With an average of weights, and with an answer that is written step by step."""
+    killed_and_resumed(lit_attn, tmp_path, ["fit", *recipe, "--checkpoint_every", "3"])
+
+
+def killed_and_resumed(lit_attn, tmp_path, fit) -> None:
+    """A run that is killed once it has written a checkpoint, and resumed, is the run that was never killed."""
+    done = lit_attn(*fit, "--run", "whole")
+    assert done.returncode == 0, done.stderr
+    last = tmp_path / "checkpoints" / "cut" / "last.ckpt"
+    process = subprocess.Popen([*COMMAND, *fit, "--run", "cut"], cwd=tmp_path, env=environment(),
+                               stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)  # fmt: skip
+    while process.poll() is None and not last.exists():
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    assert process.returncode == -signal.SIGKILL, "it ended before it was killed"
+    done = lit_attn(*fit, "--run", "cut", "--resume", "auto")
+    assert done.returncode == 0, done.stderr
+    compare(tmp_path / "checkpoints" / "whole", last.parent)
 
 
 @pytest.mark.parametrize(("step", "renamed"), [(6, False), (9, False), (12, True), (10, True)])

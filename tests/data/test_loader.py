@@ -1,8 +1,11 @@
 """Is every sample seen as promised, in an order that a resume can continue?"""
 
+import re
+
 import pytest
 
 from lit_attn.data.loader import EvalLoader, Loading, TrainLoader
+from lit_attn.errors import UserError
 
 
 class Numbers:
@@ -80,3 +83,30 @@ def test_stopping_an_epoch_early_goes_on_with_the_next_one():
     for _ in zip(range(2), loader, strict=False):
         pass
     assert list(loader) == list(loader.loading.fetch(loader.batches(1)))
+
+
+@pytest.mark.parametrize("done", [0, 3, 7])
+def test_an_iterator_that_nobody_reads_moves_nothing(done):
+    """Lightning makes one when it estimates the number of steps, before the epoch is gone on with."""
+    whole = TrainLoader(loading(), seed=5)
+    state = {"epoch": 2, "done": done}
+    whole.load_state_dict(state)
+    resumed = TrainLoader(loading(), seed=5)
+    resumed.load_state_dict(state)
+    iter(resumed)
+    iter(resumed)
+    assert list(resumed) == list(whole)
+
+
+class Picky(Numbers):
+    def __getitem__(self, index: int) -> int:
+        raise UserError(f"Sample {index} is bad. Leave it out.")
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("kind", [EvalLoader, lambda own: TrainLoader(own, seed=0)])
+def test_mistakes_of_users_are_told_without_the_traceback_of_a_worker(workers, kind):
+    loader = kind(Loading(Picky(5), 1, Batch, num_workers=workers))
+    with pytest.raises(UserError) as caught:
+        list(loader)
+    assert re.fullmatch(r"Sample \d is bad. Leave it out.", str(caught.value))

@@ -389,8 +389,8 @@ def test_reading_an_answer_back_scores_it_best_again():
 
 
 def test_a_question_encoder_of_another_width_is_joined(monkeypatch):
-    def pretrained(weights, vocab_size, sizes, layers):
-        assert (weights, vocab_size, sizes.dim, layers) == ("folder", WORDS, D, 2)
+    def pretrained(weights, vocab_size, sizes, layers, trained):
+        assert (weights, vocab_size, sizes.dim, layers, trained) == ("folder", WORDS, D, 2, None)
         return TextBert(vocab_size, BertSizes(10, 2, 9), layers)
 
     monkeypatch.setattr("lit_attn.models.m4c.build_text_bert", pretrained)

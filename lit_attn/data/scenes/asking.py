@@ -1,6 +1,5 @@
 """What can be asked about a room? Scenes as grids with questions of the five CLEVR kinds, for MAC."""
 
-from collections import Counter
 from functools import lru_cache
 
 import numpy as np
@@ -8,20 +7,19 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch.utils.data import Dataset
 
-from lit_attn.data.question_words import QuestionWords
-from lit_attn.data.questions import Asked, AskedPicture, QuestionData, Sample
-from lit_attn.data.scenes.grid import grid, visible_shares
+from lit_attn.data.question_words import SPECIALS, QuestionWords
+from lit_attn.data.questions import Asked, AskedPicture, QuestionData, Sample, majority_scores
+from lit_attn.data.scenes.asked_words import ASKED_WORDS
+from lit_attn.data.scenes.grid import grid, middle_cells, visible_shares
 from lit_attn.data.scenes.programs import ANSWERS
 from lit_attn.data.scenes.questions import MOST_LANDMARKS, Question, questions
 from lit_attn.data.scenes.render import render
 from lit_attn.data.scenes.rooms import make_scene
 from lit_attn.data.scenes.thinning import thinned
 from lit_attn.data.scenes.world import Scene
-from lit_attn.types import QUESTION_KINDS
 
-VOCABULARY_SCENES = 2000
-"""Training scenes whose questions are read to collect the words."""
 LEFT_OUT = frozenset({"?"})
+WORDS = QuestionWords(SPECIALS + ASKED_WORDS)
 SHOWN_SHARE = 0.1
 """A cell shows a thing that takes at least this share of it."""
 SHOWN_SIZE = 320
@@ -29,8 +27,17 @@ SHOWN_SIZE = 320
 
 def cause_cells(scene: Scene, causes: tuple[int, ...], side: int) -> NDArray[np.bool_]:
     """Which cells, row by row, show one of the things that an answer rests on. None for `no` to an empty set."""
-    shares = visible_shares(scene, side)[list(causes)]
-    return (shares >= SHOWN_SHARE).any(0).reshape(-1)
+    shown: NDArray[np.bool_] = shown_cells(scene, side)[list(causes)].any(0)
+    return shown
+
+
+def shown_cells(scene: Scene, side: int) -> NDArray[np.bool_]:
+    """Which cells, row by row, show each thing: those that it takes a good share of, and the one that speaks for it."""
+    shares = visible_shares(scene, side)
+    shown = (shares >= SHOWN_SHARE).reshape(len(shares), -1)
+    boxes = np.array([thing.box for thing in scene.things], np.float32)
+    shown[np.arange(len(shown)), middle_cells(shares, boxes)] = True
+    return shown
 
 
 def question_words(question: Question) -> tuple[str, ...]:
@@ -114,7 +121,7 @@ class ScenesQuestions(QuestionData):
 
     @property
     def vocabulary(self) -> QuestionWords:
-        return _words(self.seed)
+        return WORDS
 
     @property
     def answers(self) -> tuple[str, ...]:
@@ -142,21 +149,11 @@ class ScenesQuestions(QuestionData):
         return majority(self.seed, split, self.sizes[split], self.questions_per_scene, self.landmarks)
 
 
-@lru_cache(maxsize=4)
-def _words(seed: int) -> QuestionWords:
-    """All words of the questions of the first training scenes."""
-    scenes = (make_scene(seed, "train", index) for index in range(VOCABULARY_SCENES))
-    return QuestionWords.build(question_words(question) for scene in scenes for question in questions(scene))
-
-
 @lru_cache(maxsize=8)
 def majority(seed: int, split: str, size: int, count: int, landmarks: int) -> dict[str, float]:
-    """Share of right answers of somebody who knows the kind of a question and nothing else, overall and by kind."""
-    answers: dict[str, Counter[str]] = {kind: Counter() for kind in QUESTION_KINDS}
-    for index in range(size):
-        for question in questions(make_scene(seed, split, index), count, landmarks):
-            answers[question.kind][question.answer] += 1
-    best = {kind: max(counted.values(), default=0) for kind, counted in answers.items()}
-    totals = {kind: counted.total() for kind, counted in answers.items()}
-    scores = {f"rival_accuracy_{kind}": best[kind] / totals[kind] for kind in QUESTION_KINDS if totals[kind]}
-    return {"rival_accuracy": sum(best.values()) / max(1, sum(totals.values()))} | scores
+    """What knowing the kind of each question, and nothing else, is worth."""
+    return majority_scores(
+        (question.kind, question.answer)
+        for index in range(size)
+        for question in questions(make_scene(seed, split, index), count, landmarks)
+    )

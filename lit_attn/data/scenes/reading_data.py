@@ -10,8 +10,9 @@ zeros where there is none.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 from PIL import Image
@@ -180,6 +181,7 @@ class ScenesReading(ReadingData):
         only_readable: Leave out questions for a word that was missed or misread, so that all can be answered.
         region_dim: Width of detections.
         max_objects: Detections per scene.
+        vocabulary: Weights that hold their words of questions, instead of those of the first training scenes.
         max_question_tokens, max_ocr, max_steps, word_vectors, mark_duplicates: See `ReadingData`.
         seed: Of the world, of the order of training and of the path that an answer is taught by.
     """
@@ -192,6 +194,7 @@ class ScenesReading(ReadingData):
         test_split: str = "test",
         only_readable: bool = False,
         region_dim: int = 128,
+        vocabulary: str | None = None,
         max_question_tokens: int = 30,
         max_objects: int = 36,
         max_ocr: int = 10,
@@ -218,13 +221,16 @@ class ScenesReading(ReadingData):
         self.sizes = {"train": train_questions, "val": val_questions, test_split: test_questions}
         self.test_split = test_split
         self.only_readable = only_readable
+        self.vocabulary_path = None if vocabulary is None else Path(vocabulary)
         self.dim = region_dim
         self._datasets: dict[str, ScenesReadingSet] = {}
 
     question_kinds = QUESTION_KINDS
 
-    @property
+    @cached_property
     def vocabulary(self) -> VocabularyTokens:
+        if self.vocabulary_path is not None:
+            return VocabularyTokens.read(self.vocabulary_path)
         return question_vocabulary(self.seed)
 
     @property

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from lit_attn.data.scenes.asking import shown_cells
 from lit_attn.data.scenes.detections import Detections, detect
-from lit_attn.data.scenes.grid import grid, visible_shares
+from lit_attn.data.scenes.grid import grid, middle_cells, visible_shares
 from lit_attn.data.scenes.ocr import OcrToken, read_text
 from lit_attn.data.scenes.rooms import make_scene
 from lit_attn.data.scenes.world import COLORS, KINDS, MATERIALS, SIZES, Scene, Thing
@@ -249,3 +250,33 @@ def test_text_comes_in_order_and_again() -> None:
         confidences = [token.confidence for token in tokens]
         assert confidences == sorted(confidences, reverse=True)
         assert all(isinstance(token, OcrToken) and 0 < token.confidence <= 1 for token in tokens)
+
+
+def test_every_thing_has_a_cell_that_speaks_for_it(scenes: list[Scene]) -> None:
+    kinds = tuple(KINDS)
+
+    def examples(part: list[Scene]) -> tuple[NDArray, NDArray]:
+        rows, targets = [], []
+        for scene in part:
+            cells, shares = grid(scene, side=7, dim=128).reshape(128, -1), visible_shares(scene, 7)
+            middles = middle_cells(shares, np.array([thing.box for thing in scene.things], np.float32))
+            assert len(set(middles.tolist())) == len(middles)
+            rows += [cells[:, cell] for cell in middles]
+            targets += [kinds.index(thing.kind) for thing in scene.things]
+        return np.array(rows), np.array(targets)
+
+    assert decoded(*examples(scenes[:600]), *examples(scenes[600:800])) > 0.9
+
+
+def test_the_middle_of_a_thing_is_where_most_of_it_shows() -> None:
+    far = Thing("fridge", "blue", "large", "metal", (0.0, 0.0, 0.5, 0.75), 0.75)
+    near = Thing("sofa", "red", "large", "fabric", (0.25, 0.5, 1.0, 1.0), 1.0)
+    cup = Thing("cup", "red", "small", "glass", (0.8, 0.05, 0.86, 0.1), 0.1)
+    scene = Scene(0, "train", 0, "kitchen", (far, near, cup))
+    boxes = np.array([thing.box for thing in scene.things], np.float32)
+    fridge, sofa, small = middle_cells(visible_shares(scene, 4), boxes)
+    assert divmod(fridge, 4) in ((1, 0), (1, 1)), "the whole cells nearest to the middle of the box"
+    assert divmod(sofa, 4) in ((2, 2), (3, 2))
+    assert divmod(small, 4) == (0, 3)
+    assert middle_cells(visible_shares(scene, 1), boxes).tolist() == [0, 0, 0], "one cell for all"
+    assert shown_cells(scene, 4)[2].tolist() == [cell == 3 for cell in range(16)], "shown, though small"
