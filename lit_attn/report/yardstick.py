@@ -1,8 +1,9 @@
 """What is a score measured against?
 
-A run may know, as a fact or as a logged number, the best value that is possible (`val/ceiling_rsum` for `val/rsum`)
-or what the grammar's own second caption scores (`val/rival_cider` for `val/cider`). A model may pass the second: it
-is no ceiling and is never called one.
+A run may know, as a fact or as a logged number, the best value that is possible (`val/ceiling_rsum` for `val/rsum`),
+what the grammar's own second caption scores (`val/rival_cider` for `val/cider`) or what the most frequent answer of each
+kind of question scores (`val/majority_accuracy`). A model may pass the last two: they are no ceiling and are never called
+one.
 """
 
 from collections.abc import Iterable
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 
 from lit_attn.report.runs import Run
 
-_LABELS = {"ceiling_": "ceiling", "rival_": "grammar's own caption"}
+_LABELS = {"ceiling_": "ceiling", "rival_": "grammar's own caption", "majority_": "most frequent answer"}
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,9 @@ class Yardstick:
     value: float
 
     def share(self, score: float) -> str:
-        """The score in per cent of this height, in words."""
+        """The score in per cent of this height, in words; a height that any model should pass stands for itself."""
+        if self.label == _LABELS["majority_"]:
+            return f"the {self.label} scores {self.value:.4g}"
         return f"{100 * score / self.value:.1f} % of the {self.label} ({self.value:.4g})"
 
 

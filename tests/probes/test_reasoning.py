@@ -179,9 +179,9 @@ def test_pictures_without_ocr_tokens_have_no_rank(read):
     batch, net = read
     none = batch.ocr_mask[:, :0]
     silent = replace(
-        batch, ocr_mask=none, ocr_vectors=batch.ocr_vectors[:, :0], ocr_phoc=batch.ocr_phoc[:, :0], ocr_boxes=batch.ocr_boxes[:, :0],
-        ocr_regions=batch.ocr_regions[:, :0], ocr_causes=none, targets=batch.targets[..., : -batch.ocr_mask.shape[1]],
-        previous=batch.previous.clamp_max(1),
+        batch, ocr_mask=none, ocr_vectors=batch.ocr_vectors[:, :0], ocr_phoc=batch.ocr_phoc[:, :0],
+        ocr_boxes=batch.ocr_boxes[:, :0], ocr_regions=batch.ocr_regions[:, :0], ocr_causes=none,
+        targets=batch.targets[..., : -batch.ocr_mask.shape[1]], previous=batch.previous.clamp_max(1),
     )  # fmt: skip
     _, found = heard(net, silent, ReadingAttention(), silent)
     metrics = found["joint.0.self"]

@@ -59,3 +59,8 @@ def test_two_kinds_are_labelled_each_at_its_highest(run: Run) -> None:
     ]
     (axes,) = figures.draw_curves(figures.score_panels(runs)).axes
     assert {text.get_text(): text.xy[1] for text in axes.texts} == {"ceiling": 90.0, "grammar's own caption": 45.0}
+
+
+def test_the_most_frequent_answer_is_named_and_not_taken_as_a_hundred_per_cent(run: Run) -> None:
+    heights = {height.label: height for height in yardsticks_of(with_facts(run, majority_cider=0.25), "val/cider")}
+    assert heights["most frequent answer"].share(0.5) == "the most frequent answer scores 0.25"
