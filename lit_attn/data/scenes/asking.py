@@ -27,8 +27,7 @@ SHOWN_SIZE = 320
 
 def cause_cells(scene: Scene, causes: tuple[int, ...], side: int) -> NDArray[np.bool_]:
     """Which cells, row by row, show one of the things that an answer rests on. None for `no` to an empty set."""
-    shown: NDArray[np.bool_] = shown_cells(scene, side)[list(causes)].any(0)
-    return shown
+    return np.asarray(shown_cells(scene, side)[list(causes)].any(0))
 
 
 def shown_cells(scene: Scene, side: int) -> NDArray[np.bool_]:
