@@ -32,6 +32,7 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks.decoding
 	$(BIN)/python -m benchmarks.cider
 	$(BIN)/python -m benchmarks.attention
+	$(BIN)/python -m benchmarks.answering
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
