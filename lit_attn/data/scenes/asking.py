@@ -15,8 +15,10 @@ from lit_attn.data.scenes.programs import ANSWERS
 from lit_attn.data.scenes.questions import MOST_LANDMARKS, Question, questions
 from lit_attn.data.scenes.render import render
 from lit_attn.data.scenes.rooms import make_scene
-from lit_attn.data.scenes.thinning import thinned
+from lit_attn.data.scenes.thinning import FEWEST, thinned
 from lit_attn.data.scenes.world import Scene
+from lit_attn.errors import UserError, did_you_mean
+from lit_attn.types import QUESTION_KINDS
 
 LEFT_OUT = frozenset({"?"})
 WORDS = QuestionWords(SPECIALS + ASKED_WORDS)
@@ -60,10 +62,12 @@ class ScenesQuestionSet(Dataset[Sample]):
     def _make(self, index: int) -> Sample:
         data = self.data
         scene = make_scene(data.seed, self.split, index)
-        thin = self.split == "train" and index % 100 < 100 * data.thinned_share
-        scene = thinned(scene) if thin else scene
+        training = self.split == "train"
+        thin = training and index % 100 < 100 * data.thinned_share
+        scene = thinned(scene, data.thinned_to) if thin else scene
         picture = AskedPicture(index, grid(scene, side=data.side, dim=data.grid_dim), scene.scene_id)
-        asked = questions(scene, data.questions_per_scene, data.landmarks, fewer=thin)
+        kinds = data.train_kinds if training else QUESTION_KINDS
+        asked = questions(scene, data.questions_per_scene, data.landmarks, kinds=kinds, fewer=training)
         return picture, [
             Asked(
                 question_id=index * data.questions_per_scene + i,
@@ -86,7 +90,9 @@ class ScenesQuestions(QuestionData):
         test_split: `test`, or `compose` for scenes with attribute-category pairs never seen in training.
         questions_per_scene: The five kinds in turn.
         landmarks: At most so many other things lead to what is asked about: 0 asks by looks alone.
+        train_kinds: Kinds of question in training, asked in turn; one that is listed twice is asked twice as often.
         thinned_share: Share of the training scenes from which things are taken away at random.
+        thinned_to: How many things such a scene keeps at most.
         side, grid_dim: Cells across a grid, and channels of each.
         batch_size: Scenes, each with all its questions.
         seed: Of the world and of the order of training.
@@ -100,7 +106,9 @@ class ScenesQuestions(QuestionData):
         test_split: str = "test",
         questions_per_scene: int = 10,
         landmarks: int = MOST_LANDMARKS,
+        train_kinds: list[str] | None = None,
         thinned_share: float = 0.0,
+        thinned_to: int = 3,
         side: int = 14,
         grid_dim: int = 64,
         batch_size: int = 16,
@@ -113,7 +121,14 @@ class ScenesQuestions(QuestionData):
         self.test_split = test_split
         self.questions_per_scene = questions_per_scene
         self.landmarks = landmarks
-        self.thinned_share = thinned_share
+        self.train_kinds = tuple(train_kinds or QUESTION_KINDS)
+        for kind in self.train_kinds:
+            if kind not in QUESTION_KINDS:
+                known = f"{did_you_mean(kind, QUESTION_KINDS)} Known: {', '.join(QUESTION_KINDS)}."
+                raise UserError(f"data.train_kinds names {kind!r}.{known}")
+        if thinned_to < FEWEST:
+            raise UserError(f"data.thinned_to is {thinned_to}; a scene keeps {FEWEST} things at least.")
+        self.thinned_share, self.thinned_to = thinned_share, thinned_to
         self.side = side
         self.dim = grid_dim
         self._datasets: dict[str, ScenesQuestionSet] = {}

@@ -3,7 +3,7 @@
 Answers are drawn first and questions sought for them, so that yes and no are equally likely and no number rules.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -44,7 +44,12 @@ class Question:
 
 
 def questions(
-    scene: Scene, count: int = 10, landmarks: int = MOST_LANDMARKS, *, fewer: bool = False
+    scene: Scene,
+    count: int = 10,
+    landmarks: int = MOST_LANDMARKS,
+    *,
+    kinds: Sequence[str] = KINDS_OF_QUESTION,
+    fewer: bool = False,
 ) -> tuple[Question, ...]:
     """`count` different questions, the kinds in turn; the first ones do not depend on `count`.
 
@@ -59,7 +64,7 @@ def questions(
     for n in range(count * _ROUNDS):
         if len(asked) == count:
             break
-        kind = KINDS_OF_QUESTION[n % len(KINDS_OF_QUESTION)]
+        kind = kinds[n % len(kinds)]
         question = _ask(scout, kind, landmarks)
         if question is not None and question.program not in seen:
             seen.add(question.program)

@@ -13,12 +13,14 @@ from .world import Scene
 FEWEST = 2
 
 
-def thinned(scene: Scene) -> Scene:
-    """The room with a random part of its things, at least two; what others rest on stays."""
+def thinned(scene: Scene, most: int) -> Scene:
+    """The room with a random part of its things, from two to `most` of them; what others rest on stays, beyond that."""
+    if most < FEWEST:
+        raise ValueError(f"A thinned room keeps {FEWEST} things at least, but most={most}.")
     rng = Random(digest(scene.seed, scene.split, scene.index, "thinning"))
     order = list(range(len(scene.things)))
     rng.shuffle(order)
-    wanted = rng.randint(min(FEWEST, len(order)), len(order))
+    wanted = min(rng.randint(FEWEST, most), len(order))
     kept: set[int] = set()
     for number in order:
         if len(kept) >= wanted:
