@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from lit_attn.errors import UserError
 from lit_attn.models.m4c_inputs import PlacedFeatures, Pointer, PreviousWord
 from lit_attn.nn.alignment import Alignment, Description, Setting
-from lit_attn.nn.bert import BertLayer, BertSizes, init_bert
+from lit_attn.nn.bert import SPREAD, BertLayer, BertSizes, init_bert
 from lit_attn.nn.tape import Part, Site, silence
 from lit_attn.nn.text_bert import build_text_bert
 from lit_attn.types import ReadingBatch
@@ -72,6 +72,7 @@ class M4C(nn.Module):
         max_steps: int = 12,
         fc7_dim: int | None = None,
         legacy_zeros: int = 50,
+        init_std: float = SPREAD,
     ) -> None:
         """Args:
         vocab_size: Of the question's tokens.
@@ -81,6 +82,7 @@ class M4C(nn.Module):
         alignment: In the joint layers; the question encoder and the pointer stay with scaled dot products.
         fc7_dim: Width of a further layer on detector features, as in MMF; without it they are used unchanged.
         legacy_zeros: Columns of zeros that follow the features of an OCR token: the published weights have them.
+        init_std: Spread of the first weights of the layers; a narrow network needs more than the published 0.02.
         """
         super().__init__()
         if num_answers <= END:
@@ -103,8 +105,9 @@ class M4C(nn.Module):
         )
         self.classifier = nn.Linear(dim, num_answers)
         self.pointer = Pointer(dim, dim)
-        init_bert(self.layers)
-        init_bert(self.previous)
+        fresh = [self.layers, self.previous, *(() if self.pretrained else (self.text,))]
+        for part in fresh:
+            init_bert(part, init_std)
 
     @property
     def _layers(self) -> list[BertLayer]:

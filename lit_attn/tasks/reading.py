@@ -35,12 +35,13 @@ class Reading(L.LightningModule):
         text_sizes: Of the question encoder, kept with a model's weights so that these can be used without that folder.
         fc7_dim: Width of a further layer on detector features, as in MMF; without it they are used unchanged.
         legacy_zeros: Columns of zeros that follow the features of an OCR token: the published weights have them.
+        init_std: Spread of the first weights of the layers; a narrow network needs more than the published 0.02.
         lr: Adam's rate; parts from other models' weights have a tenth of it.
         warmup: Steps in which the rate rises from a fifth.
         lr_steps: Steps after which the rate falls to a tenth.
     """
 
-    free_in_evaluation: ClassVar = frozenset({"lr", "warmup", "lr_steps", "text_weights", "text_sizes"})
+    free_in_evaluation: ClassVar = frozenset({"lr", "warmup", "lr_steps", "init_std", "text_weights", "text_sizes"})
     """Settings that may differ from those of a checkpoint that is evaluated."""
 
     def __init__(
@@ -61,6 +62,7 @@ class Reading(L.LightningModule):
         dropout: float = 0.1,
         fc7_dim: int | None = None,
         legacy_zeros: int = 50,
+        init_std: float = 0.02,
         lr: float = 1e-4,
         warmup: int = 1000,
         lr_steps: list[int] = [14000, 19000],  # noqa: B006 - a default that recipes show; never changed
@@ -84,6 +86,7 @@ class Reading(L.LightningModule):
             max_steps=max_steps,
             fc7_dim=fc7_dim,
             legacy_zeros=legacy_zeros,
+            init_std=init_std,
         )
         self.hparams.update(text_weights=None, text_sizes=self.net.text.sizes)
         self.lr, self.warmup, self.lr_steps = lr, warmup, sorted(lr_steps)
