@@ -15,7 +15,10 @@ def parallel(count: int) -> list[str]:
 
 
 def measured(tmp_path, recipe: str, count: int, lit_attn, *more: str):
-    """Scores, and attention by site, head and metric. `lit_attn` runs the command, here or in processes of its own."""
+    """Scores, and attention by site, head, metric and, where they are told apart, step and kind of question.
+
+    `lit_attn` runs the command, here or in processes of its own.
+    """
     name = f"p{count}"
     words = [
         "--run",
@@ -32,8 +35,9 @@ def measured(tmp_path, recipe: str, count: int, lit_attn, *more: str):
     folder = tmp_path / "checkpoints" / name
     assert not list((tmp_path / "checkpoints").glob(f"{name}-*")), "one folder for all processes"
     (scores,) = rows(folder / "metrics.csv")
-    (heads,) = (folder / "attention").glob("*.csv")
-    return {n: float(v) for n, v in scores.items()}, {(r["site"], r["head"], r["metric"]): r for r in rows(heads)}
+    cells = [row for path in (folder / "attention").glob("*.csv") for row in rows(path)]
+    names = ("site", "head", "metric", "step", "kind")
+    return {n: float(v) for n, v in scores.items()}, {tuple(cell.get(n) for n in names): cell for cell in cells}
 
 
 @pytest.mark.parametrize(
