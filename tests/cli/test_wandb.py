@@ -82,6 +82,22 @@ def test_offline_run_holds_scalars_heat_map_table_and_configuration(lit_attn, tm
     assert torch.load(folder / "last.ckpt", weights_only=True)["wandb_id"] in ids
 
 
+def test_an_offline_run_holds_the_table_by_step_and_kind(lit_attn, tmp_path):
+    words = ["--data.train_scenes", "8", "--data.val_scenes", "3", "--trainer.max_epochs", "1", "--wandb", "--run", "w"]
+    done = lit_attn("fit", "tiny/mac", *words)
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path / "checkpoints" / "w"
+    everything = {key: value for row in history(folder)[0] for key, value in row.items()}
+    (offline,) = folder.glob("wandb/offline-run-*")
+    table = json.loads((offline / "files" / everything["val/attention/steps/path"]).read_text())
+    (steps,) = (folder / "attention").glob("*-steps.csv")
+    wanted = {tuple(row.values())[:5]: float(row["value"]) for row in rows(steps)}
+    found = {tuple(map(str, row[:5])): row[5] for row in table["data"]}
+    assert table["columns"] == ["site", "head", "metric", "step", "kind", "value", "count"]
+    assert found == pytest.approx(wanted)
+    assert (offline / "files" / everything["val/attention/steps_map/path"]).stat().st_size > 1000
+
+
 BROKEN = """
 import wandb
 def init(*args, **kwargs):
