@@ -30,18 +30,20 @@ def first_samples(data: Any, stage: str, count: int, one_per_picture: bool) -> f
     """The names of the first questions of a stage, whatever the batches and processes.
 
     Args:
-        one_per_picture: Only the first question about each picture.
+        one_per_picture: Only one question about each picture: of those that come together, each time the next, because the
+            first may always be of one kind.
     """
     dataset = data.dataset(stage)
     found: list[str] = []
     pictures: set[int] = set()
     for index in range(min(len(dataset), SAMPLES_PER_CHOSEN * count)):
         batch = data.collate([dataset[index]])
-        for row, name in enumerate(batch.sample_id):
-            image_id, _ = picture_of(batch, row)
-            if not one_per_picture or image_id not in pictures:
-                found.append(name)
+        names = batch.sample_id
+        if one_per_picture and names:
+            image_id, _ = picture_of(batch, 0)
+            names = () if image_id in pictures else (names[len(found) % len(names)],)
             pictures.add(image_id)
+        found += names
         if len(found) >= count:
             break
     return frozenset(found[:count])

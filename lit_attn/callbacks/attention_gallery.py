@@ -19,7 +19,7 @@ from lit_attn.types import CaptionBatch, QuestionBatch
 
 
 class AttentionGallery(L.Callback):
-    """Keeps the attention of the first caption or question of the first `samples` pictures, or of the first questions to read.
+    """Keeps the attention of a caption or question of each of the first `samples` pictures, or of the first questions to read.
 
     Args:
         samples: How many.

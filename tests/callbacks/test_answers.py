@@ -49,11 +49,11 @@ def kept(folder: Path) -> dict[str, StepsAnswer | ReadAnswer]:
     return {sample.sample_id: sample.load() for sample in samples}
 
 
-def test_the_gallery_keeps_the_first_question_of_the_first_pictures(tmp_path):
+def test_the_gallery_keeps_one_question_of_each_of_the_first_pictures(tmp_path):
     task, data = mac()
     trainer(tmp_path, AttentionGallery(samples=3)).validate(task, datamodule=data, verbose=False)
     found = kept(tmp_path)
-    assert list(found) == [data.dataset("val")[place][1][0].sample_id for place in range(3)]
+    assert list(found) == [data.dataset("val")[place][1][place].sample_id for place in range(3)]
     batch = next(iter(data.val_dataloader()))
     with AttentionTape(task.net, ("control", "read")) as tape:
         scores = task.eval()(batch)
@@ -66,8 +66,7 @@ def test_the_gallery_keeps_the_first_question_of_the_first_pictures(tmp_path):
         read, control = (tape[site][step].weights[0, 0, 0].detach().numpy() for site in ("read", "control"))
         np.testing.assert_allclose(first.read[step].reshape(-1), read, rtol=2e-3)
         np.testing.assert_allclose(first.control[step], control[: len(first.words)], rtol=2e-3)
-    stored = next((tmp_path / "gallery").glob("*.json"))
-    with Image.open(stored.with_suffix(".png")) as picture:
+    with Image.open(tmp_path / "gallery" / f"{batch.sample_id[0]}.png") as picture:
         assert picture.tobytes() == data.show(0, "val").tobytes()
 
 
