@@ -99,7 +99,7 @@ def load_network(detector: str, weights: str = "default", class_file: Path | Non
         for module in model.modules():
             if isinstance(module, nn.BatchNorm2d):
                 module.eps = 0.0
-    label = f"sha256 {checksum}" if entry is None else f"{entry.name}, sha256 {checksum}"
+    label = f"sha256 {found}" if entry is None else f"{entry.name}, sha256 {found}"
     return Network(model, names, label)
 
 

@@ -57,7 +57,7 @@ def questions(
     less than `count` questions is an error, unless there may be `fewer`.
     """
     if count < 0 or landmarks < 0:
-        raise ValueError(f"Cannot make {count} questions with {landmarks} landmarks; both must be 0 or more.")
+        raise ValueError(f"Cannot make count={count} questions with landmarks={landmarks}; both must be 0 or more.")
     scout = Scout(scene, text_random(scene, "questions"))
     asked: list[Question] = []
     seen: set[tuple[Step, ...]] = set()
