@@ -1,7 +1,8 @@
 """What crosses folders: the axis glossary, annotated text, and the frozen batches that every model shares.
 
 Axes, in every shape of the package: `b` batch, `c` captions or questions, `h` head, `q` query, `k` key, `d` width,
-`e` head width, `t` text, `r` region, `o` OCR, `v` vocabulary, `l` layer, `s` step, `y` and `x` rows and columns of a grid.
+`e` head width, `t` text, `r` region, `o` OCR, `v` vocabulary, `l` layer, `s` step, `y` and `x` rows and columns of a grid
+or a picture.
 Masks are boolean and True means "may attend".
 """
 
@@ -226,3 +227,29 @@ class ReadingBatch(TensorBatch):
 
     def __len__(self) -> int:
         return len(self.question_id)
+
+
+@dataclass(frozen=True)
+class SynthesisBatch(TensorBatch):
+    """Pictures, each with one caption; or captions alone, from which pictures are to be made."""
+
+    caption_id: Int[Tensor, " b"]
+    image_id: Int[Tensor, " b"]
+    tokens: Int[Tensor, "b t"]
+    token_mask: Bool[Tensor, "b t"]
+    class_id: Int[Tensor, " b"]
+    """Pictures of one class are no wrong match for each other's captions. Without classes: the picture's own id."""
+    words: tuple[tuple[str, ...], ...]
+    """The caption's words as they were said, one per position of `tokens`."""
+    sample_id: tuple[str, ...] = ()
+    picture_name: tuple[str, ...] = ()
+    image: Float[Tensor, "b 3 y x"] | None = None
+    """In [-1, 1], at the largest resolution. None where there are captions alone."""
+    word_cells: Bool[Tensor, "b t y x"] | None = None
+    """Where the things lie that a word is about, on a coarse grid: known on Scenes only."""
+    main_kind: Int[Tensor, " b"] | None = None
+    """Kind and colour of the largest thing that the caption names with its colour, -1 for none: known on Scenes only."""
+    main_color: Int[Tensor, " b"] | None = None
+
+    def __len__(self) -> int:
+        return len(self.caption_id)
