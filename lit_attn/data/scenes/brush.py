@@ -77,16 +77,23 @@ class Brush:
         edge: bool = True,
     ) -> None:
         """`round_by` is a share of the shorter side."""
-        box = (*self._at(x1, y1), *self._at(x2, y2))
-        radius = round_by * min(box[2] - box[0], box[3] - box[1])
         outline = self.edge if edge else None
-        self.draw.rounded_rectangle(box, radius, fill or self.main, outline, self.pen if edge else 1)
+        self._rounded((x1, y1, x2, y2), round_by, fill or self.main, outline, self.pen if edge else 1)
 
     def frame(self, x1: float, y1: float, x2: float, y2: float, ink: Rgb, *, round_by: float = 0.0) -> None:
         """The outline of a rectangle, with nothing inside."""
+        self._rounded((x1, y1, x2, y2), round_by, None, ink, self.pen)
+
+    def _rounded(
+        self, place: tuple[float, float, float, float], round_by: float, fill: Rgb | None, outline: Rgb | None, pen: int
+    ) -> None:
+        x1, y1, x2, y2 = place
         box = (*self._at(x1, y1), *self._at(x2, y2))
-        radius = round_by * min(box[2] - box[0], box[3] - box[1])
-        self.draw.rounded_rectangle(box, radius, None, ink, self.pen)
+        shorter = min(box[2] - box[0], box[3] - box[1])
+        try:
+            self.draw.rounded_rectangle(box, round_by * shorter, fill, outline, pen)
+        except ValueError:  # Pillow's own rounding may leave less than nothing between two corners that nearly meet
+            self.draw.rounded_rectangle(box, round_by * shorter / 2, fill, outline, pen)
 
     def oval(self, x1: float, y1: float, x2: float, y2: float, fill: Rgb | None = None, *, edge: bool = True) -> None:
         box = (*self._at(x1, y1), *self._at(x2, y2))

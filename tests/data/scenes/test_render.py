@@ -124,3 +124,9 @@ def test_sheets() -> None:
 def test_impossible_size_is_named() -> None:
     with pytest.raises(ValueError, match=r"size is 0.*64"):
         render(make_scene(0, "train", 0), 0)
+
+
+def test_corners_that_nearly_meet_are_drawn():
+    """Pillow refused these rooms at 64 pixels across."""
+    for index in (75, 258, 998):
+        assert render(make_scene(0, "train", index), size=64).size == (64, 64)
