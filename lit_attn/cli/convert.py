@@ -1,7 +1,8 @@
-"""How do published weights become ours? `lit-attn convert ort FILE`, without running anything that a file contains."""
+"""How do published weights become ours? `lit-attn convert FAMILY FILE`, without running anything that a file contains."""
 
 import logging
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from torch import Tensor
 from lit_attn.checkpoint import Weights, write_weights
 from lit_attn.cli.arguments import Parser
 from lit_attn.errors import UserError, did_you_mean
+from lit_attn.models import attngan_weights
 from lit_attn.models.captioner_weights import convert, settings_of
 from lit_attn.unpickle import read_pickle
 from lit_attn.vocabulary import CaptionWords
@@ -18,7 +20,11 @@ from lit_attn.vocabulary import CaptionWords
 log = logging.getLogger("lit_attn")
 
 TASK = "lit_attn.tasks.captioning.Captioning"
-FAMILIES = ("ort",)
+SYNTHESIS_TASK = "lit_attn.tasks.synthesis.Synthesis"
+DAMSM_TASK = "lit_attn.tasks.damsm.DamsmTraining"
+USAGE = """usage: lit-attn convert ort FILE --legacy-extra-skip on|off [--infos FILE] [--out FILE]
+       lit-attn convert attngan FILE [FILE ...] [--captions captions.pickle] [--out FILE]
+"""
 SKIP_HELP = (
     "Nothing in the weights tells whether the network was trained with the extra skip, and with the wrong choice its "
     "captions are silently worse. The released self-critical model (log_relation_transformer_bu_rl) needs `on`, the "
@@ -27,13 +33,17 @@ SKIP_HELP = (
 
 
 def run(argv: list[str]) -> int:
-    if not argv or argv[0] not in FAMILIES:
-        if argv and argv[0] not in ("-h", "--help"):
-            raise UserError(
-                f"Unknown family {argv[0]!r}.{did_you_mean(argv[0], FAMILIES)} Known: {', '.join(FAMILIES)}."
-            )
-        sys.stdout.write("usage: lit-attn convert ort FILE --legacy-extra-skip on|off [--infos FILE] [--out FILE]\n")
-        return 0
+    families: dict[str, Callable[[list[str]], None]] = {"ort": _run_ort, "attngan": _run_attngan}
+    if not argv or argv[0] in ("-h", "--help"):
+        sys.stdout.write(USAGE)
+    elif argv[0] not in families:
+        raise UserError(f"Unknown family {argv[0]!r}.{did_you_mean(argv[0], families)} Known: {', '.join(families)}.")
+    else:
+        families[argv[0]](argv[1:])
+    return 0
+
+
+def _run_ort(argv: list[str]) -> None:
     parser = Parser(
         prog="lit-attn convert ort",
         description="The released object-relation transformer as a safetensors file of ours.",
@@ -42,12 +52,92 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--infos", type=Path, help="infos_….pkl with options and vocabulary (default: beside the file)")
     parser.add_argument("--legacy-extra-skip", choices=("on", "off"), help=SKIP_HELP)
     parser.add_argument("--out", type=Path, help="where to write (default: FILE with .safetensors)")
-    given = parser.parse_args(argv[1:])
+    given = parser.parse_args(argv)
     out = given.out or given.file.with_suffix(".safetensors")
     converted = convert_ort(given.file, given.infos or _infos_beside(given.file), given.legacy_extra_skip)
     write_weights(converted, out)
     _tell(out, converted)
-    return 0
+
+
+def _run_attngan(argv: list[str]) -> None:
+    parser = Parser(
+        prog="lit-attn convert attngan",
+        description="Released networks of AttnGAN as one safetensors file of ours: a generator, DAMSM's two encoders, or "
+        "all of them. What a file holds is told by its tensors.",
+    )
+    parser.add_argument("files", type=Path, nargs="+", help="netG_….pth, text_encoder….pth, image_encoder….pth")
+    parser.add_argument("--captions", type=Path, help="captions.pickle of the data set, which holds the vocabulary")
+    parser.add_argument("--out", type=Path, help="where to write (default: the first FILE with .safetensors)")
+    given = parser.parse_args(argv)
+    out = given.out or given.files[0].with_suffix(".safetensors")
+    converted = convert_attngan(given.files, given.captions)
+    write_weights(converted, out)
+    words = "no words: add --captions captions.pickle" if converted.words is None else f"{len(converted.words)} words"
+    settings = ", ".join(f"{name} {value}" for name, value in converted.hyperparameters.items())
+    sys.stdout.write(f"{out}: {len(converted.tensors)} tensors, {words}\n{settings}\n")
+
+
+def convert_attngan(files: Sequence[Path], captions: Path | None = None) -> Weights:
+    """The networks of these files under the names of the task that owns them, with the sizes that their tensors tell.
+
+    With a generator among them it is the task of synthesis, else that of DAMSM. Discriminators are not published with the
+    others, and are not converted. Without `captions`, the weights carry no words.
+    """
+    networks: dict[str, dict[str, Tensor]] = {}
+    settings: dict[str, Any] = {}
+    for file in files:
+        try:
+            kind, tensors = attngan_weights.convert(_read_tensors(file))
+            told = attngan_weights.settings_of(kind, tensors)
+        except UserError as error:
+            raise UserError(f"{file}: {error}") from error
+        if kind in networks:
+            raise UserError(f"{file} is a second {kind} network. Convert one of each kind at a time.")
+        networks[kind] = tensors
+        for name, value in told.items():
+            if settings.setdefault(name, value) != value:
+                raise UserError(f"{file} has {name} {value}, the others {settings[name]}: they do not belong together.")
+    if settings.get("text_dim", settings.get("dim")) != settings.get("dim", settings.get("text_dim")):
+        raise UserError(
+            f"The generator reads text of width {settings['text_dim']}, the encoders have {settings['dim']}: "
+            "they do not belong together."
+        )
+    words = None if captions is None else read_captions_words(captions)
+    if words is not None and settings.get("vocab_size", len(words)) != len(words):
+        raise UserError(
+            f"The text encoder has {settings['vocab_size']} ids and {captions} {len(words)} with END: "
+            "they do not belong together."
+        )
+    whole = "generator" in networks
+    named = {
+        f"{kind}.{name}" if whole else f"net.{kind}.{name}": tensor
+        for kind, tensors in networks.items()
+        for name, tensor in tensors.items()
+    }
+    return Weights(
+        files[0],
+        named,
+        settings,
+        None if words is None else words.fingerprint,
+        None if words is None else words.words,
+        SYNTHESIS_TASK if whole else DAMSM_TASK,
+    )
+
+
+def read_captions_words(file: Path) -> CaptionWords:
+    """The vocabulary of AttnGAN's captions.pickle: a list whose third entry maps ids to words, id 0 being `<end>`."""
+    content = read_pickle(file)
+    try:
+        _train, _test, by_id, _ids = content
+        end, *words = (str(by_id[i]) for i in range(len(by_id)))
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"{file} is no captions.pickle of AttnGAN: it should hold two lists of captions, words by id, and ids by word "
+            f"({error!r})."
+        ) from error
+    if end != "<end>":
+        raise UserError(f"{file} is no captions.pickle of AttnGAN: its id 0 should be '<end>', not {end!r}.")
+    return CaptionWords(tuple(words))
 
 
 def convert_ort(file: Path, infos_file: Path, legacy_extra_skip: str | None) -> Weights:
