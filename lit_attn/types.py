@@ -250,6 +250,11 @@ class SynthesisBatch(TensorBatch):
     main_kind: Int[Tensor, " b"] | None = None
     """Kind and colour of the largest thing that the caption names with its colour, -1 for none: known on Scenes only."""
     main_color: Int[Tensor, " b"] | None = None
+    looks: Int[Tensor, "b n"] | None = None
+    """Per kind the colour of its largest thing in the picture, the number of colours where there is none: known on Scenes
+    only, and so is `main_thing`."""
+    main_thing: Int[Tensor, " b"] | None = None
+    """Kind of the largest thing of the picture."""
 
     def __len__(self) -> int:
         return len(self.caption_id)

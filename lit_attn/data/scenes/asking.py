@@ -27,9 +27,9 @@ SHOWN_SHARE = 0.1
 SHOWN_SIZE = 320
 
 
-def cause_cells(scene: Scene, causes: tuple[int, ...], side: int) -> NDArray[np.bool_]:
+def cause_cells(shown: NDArray[np.bool_], causes: tuple[int, ...]) -> NDArray[np.bool_]:
     """Which cells, row by row, show one of the things that an answer rests on. None for `no` to an empty set."""
-    return np.asarray(shown_cells(scene, side)[list(causes)].any(0))
+    return np.asarray(shown[list(causes)].any(0))
 
 
 def shown_cells(scene: Scene, side: int) -> NDArray[np.bool_]:
@@ -68,6 +68,7 @@ class ScenesQuestionSet(Dataset[Sample]):
         picture = AskedPicture(index, grid(scene, side=data.side, dim=data.grid_dim), scene.scene_id)
         kinds = data.train_kinds if training else QUESTION_KINDS
         asked = questions(scene, data.questions_per_scene, data.landmarks, kinds=kinds, fewer=training)
+        shown = shown_cells(scene, data.side)
         return picture, [
             Asked(
                 question_id=index * data.questions_per_scene + i,
@@ -76,7 +77,7 @@ class ScenesQuestionSet(Dataset[Sample]):
                 ids=data.vocabulary.encode(question_words(question)),
                 answer=ANSWERS.index(question.answer),
                 kind=question.kind,
-                causes=cause_cells(scene, question.causes, data.side),
+                causes=cause_cells(shown, question.causes),
             )
             for i, question in enumerate(asked)
         ]

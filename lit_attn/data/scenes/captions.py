@@ -12,8 +12,11 @@ _STRICT_TRIES = 100
 _TRIES = 400
 
 
-def captions(scene: Scene, count: int = 5) -> tuple[Sentence, ...]:
-    """`count` different true sentences about the scene; the first ones do not depend on `count`."""
+def captions(scene: Scene, count: int = 5, *, fewer: bool = False) -> tuple[Sentence, ...]:
+    """`count` different true sentences about the scene; the first ones do not depend on `count`.
+
+    A scene that allows less than `count` is an error, unless there may be `fewer`.
+    """
     if count < 0:
         raise ValueError(f"Cannot make {count} captions; `count` must be 0 or more.")
     rng = text_random(scene, "captions")
@@ -43,6 +46,6 @@ def captions(scene: Scene, count: int = 5) -> tuple[Sentence, ...]:
             texts.add(sentence.annotation.tokens)
             used.add(frame.name)
             pairs.add(about)
-    if len(told) < count:
+    if len(told) < count and not fewer:
         raise ValueError(f"Scene {scene.scene_id} allows only {len(told)} different captions, not count={count}.")
     return tuple(told)
