@@ -33,6 +33,7 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks.cider
 	$(BIN)/python -m benchmarks.attention
 	$(BIN)/python -m benchmarks.answering
+	$(BIN)/python -m benchmarks.flow
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .

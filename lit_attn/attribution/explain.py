@@ -1,0 +1,102 @@
+"""Which inputs caused this output, by each method? One pass with gradients, then every method by name.
+
+    plan = plan_of(net, row=3)
+    scores = explain(net, plan, lambda net: net(*inputs)[:, 3], lambda output: best(output), ["rollout", "gae"])
+    scores["gae"].streams["regions"]   # b r
+
+Methods with LRP run the network a second time, under its rules.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from lit_attn.attribution.capture import Output, bare_net, capture
+from lit_attn.attribution.flow import attention_flow
+from lit_attn.attribution.gradcam import grad_cam
+from lit_attn.attribution.heard import Heard, check_batch, read
+from lit_attn.attribution.heterogenous import heterogenous_row, semantic
+from lit_attn.attribution.lrp import lrp, partial_lrp, transformer_attribution
+from lit_attn.attribution.plan import Plan
+from lit_attn.attribution.raw import raw_attention
+from lit_attn.attribution.relevance import gae
+from lit_attn.attribution.rollout import rollout_row
+from lit_attn.attribution.scores import Scores, by_stream
+from lit_attn.errors import UserError, did_you_mean
+
+
+class Method(NamedTuple):
+    """A way to score inputs, and what it needs beside the weights."""
+
+    run: Callable[[Heard], Scores]
+    gradients: bool = False
+    relevance: bool = False
+
+
+def _rows(score: Callable[[Heard], Float[Tensor, "b n"]]) -> Callable[[Heard], Scores]:
+    return lambda heard: by_stream(heard, score(heard))
+
+
+def _flow(heard: Heard) -> Scores:
+    flow = attention_flow(heard)
+    return by_stream(heard, flow.normalized, {"saturation": flow.saturation})
+
+
+METHODS: dict[str, Method] = {
+    "raw": Method(_rows(raw_attention)),
+    "rollout": Method(_rows(rollout_row)),
+    "rollout_corrected": Method(_rows(lambda heard: rollout_row(heard, causal="ratio"))),
+    "flow": Method(_flow),
+    "grad_cam": Method(_rows(grad_cam), gradients=True),
+    "gae": Method(_rows(lambda heard: heard.target_row(gae(heard))), gradients=True),
+    "heterogenous": Method(_rows(heterogenous_row), gradients=True),
+    "heterogenous_abs": Method(_rows(lambda heard: heterogenous_row(heard, "abs")), gradients=True),
+    "heterogenous_noise": Method(_rows(lambda heard: heterogenous_row(heard, noise_link="rows")), gradients=True),
+    "logical": Method(_rows(lambda heard: heterogenous_row(heard, "full")), gradients=True),
+    "semantic": Method(_rows(semantic), gradients=True),
+    "partial_lrp": Method(_rows(partial_lrp), relevance=True),
+    "t_attr": Method(_rows(transformer_attribution), gradients=True, relevance=True),
+}
+"""By name. `logical` keeps signs: give it a target that compares two answers, such as `targets.difference`."""
+
+
+def explain(
+    net: nn.Module,
+    plan: Plan,
+    forward: Callable[[nn.Module], Output],
+    target: Callable[[Output], Float[Tensor, " b"]],
+    methods: Sequence[str],
+) -> dict[str, Scores]:
+    """Scores of every input position for the plan's row, by method.
+
+    Args:
+        forward: Takes the bare network and gives its output. Samples must not share inputs: repeat a picture for each of
+            its captions. Inputs made in inference mode must be cloned inside.
+        target: The output to one number per sample; see `targets`.
+    """
+    for name in methods:
+        if name not in METHODS:
+            raise UserError(f"There is no method {name!r}.{did_you_mean(name, METHODS)} Methods: {', '.join(METHODS)}.")
+    chosen = [METHODS[name] for name in methods]
+    heard = _listen(net, plan, forward, target, chosen)
+    return {name: METHODS[name].run(heard) for name in methods}
+
+
+def _listen(
+    net: nn.Module,
+    plan: Plan,
+    forward: Callable[[nn.Module], Output],
+    target: Callable[[Output], Float[Tensor, " b"]],
+    methods: Sequence[Method],
+) -> Heard:
+    captured = capture(net, forward)
+    check_batch(captured.records)
+    number = captured.target(target)
+    gradients = captured.gradients_of(number) if any(method.gradients for method in methods) else None
+    relevance = None
+    if any(method.relevance for method in methods):
+        again = capture(net, forward, rules=lrp(bare_net(net)))
+        relevance = again.gradients_of(again.target(target))
+    return read(plan, captured.records, gradients, relevance)
