@@ -147,15 +147,21 @@ def sha256(path: Path) -> str:
 
 
 def transfer(weights: Weights, model: nn.Module, *, strict: bool) -> Transfer:
-    """Copy what fits by name and shape. With `strict`, anything that does not fit is an error."""
+    """Copy what fits by name and shape. With `strict`, anything that does not fit is an error.
+
+    What a model names in `only_in_training`, such as discriminators, may be missing then.
+    """
     own = model.state_dict()
+    spare: tuple[str, ...] = getattr(model, "only_in_training", ())
     fitting = {n: t for n, t in weights.tensors.items() if n in own and own[n].shape == t.shape}
     found = Transfer(
         kept=tuple(fitting),
         created=tuple(name for name in own if name not in fitting),
         dropped=tuple(name for name in weights.tensors if name not in fitting),
     )
-    if not found.kept or (strict and (found.created or found.dropped)):
+    missing = [name for name in found.created if not name.startswith(spare)]
+    left = [name for name in found.dropped if not name.startswith(spare)]
+    if not found.kept or (strict and (missing or left)):
         raise UserError(
             f"The weights in {weights.path} do not fit this model: {found}. Use the settings they were trained with: "
             + ", ".join(f"{name}={value}" for name, value in weights.hyperparameters.items())

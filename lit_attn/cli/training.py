@@ -23,9 +23,11 @@ from lightning.pytorch.trainer.states import TrainerStatus
 from lit_attn import __version__
 from lit_attn.callbacks.answer_pictures import AnswerPictures
 from lit_attn.callbacks.caption_pictures import CaptionPictures
+from lit_attn.callbacks.paintings import PaintingPictures
 from lit_attn.checkpoint import read_weights, transfer
 from lit_attn.cli.progress import PlainProgress, print_scores
 from lit_attn.cli.recipes import find_recipe
+from lit_attn.data.attngan_folder import AttnGanFolder
 from lit_attn.data.captioning import CaptioningData
 from lit_attn.data.clevr import Clevr
 from lit_attn.data.karpathy import KarpathyCaptions
@@ -36,7 +38,9 @@ from lit_attn.data.region_folder import RegionFolder
 from lit_attn.data.scenes.asking import ScenesQuestions
 from lit_attn.data.scenes.captioning import ScenesCaptions, ScenesParagraphs
 from lit_attn.data.scenes.matching import ScenesMatching
+from lit_attn.data.scenes.painting import ScenesPictures
 from lit_attn.data.scenes.reading_data import ScenesReading
+from lit_attn.data.synthesis import SynthesisData
 from lit_attn.data.tell_me_more import TellMeMore
 from lit_attn.data.textvqa import OwnQuestions, TextVqa
 from lit_attn.errors import UserError, did_you_mean
@@ -52,8 +56,11 @@ from lit_attn.run.rng import RandomState
 from lit_attn.run.wandb_logger import ID_FILE, KeepWandbId, SafeWandbLogger
 from lit_attn.tasks.answering import Answering
 from lit_attn.tasks.captioning import Captioning
+from lit_attn.tasks.classifying import Classifying
+from lit_attn.tasks.damsm import DamsmTraining
 from lit_attn.tasks.matching import Matching
 from lit_attn.tasks.reading import Reading
+from lit_attn.tasks.synthesis import Synthesis
 
 log = logging.getLogger("lit_attn")
 
@@ -158,12 +165,13 @@ def _reason(message: str) -> str:
 
 SHIPPED = (
     Matching, Captioning, PrecompMatching, ScenesMatching, ScenesCaptions, ScenesParagraphs, KarpathyCaptions, TellMeMore,
-    RegionFolder, Answering, Reading, ScenesQuestions, ScenesReading, Clevr, TextVqa, OwnQuestions,
+    RegionFolder, Answering, Reading, ScenesQuestions, ScenesReading, Clevr, TextVqa, OwnQuestions, Synthesis, DamsmTraining,
+    Classifying, ScenesPictures, AttnGanFolder,
 )  # fmt: skip
 """Tasks and data sets that may be named without their path, because they are imported here."""
 
 
-WORDED = (CaptioningData, QuestionData, ReadingData)
+WORDED = (CaptioningData, QuestionData, ReadingData, SynthesisData)
 """Data sets whose models keep words, and perhaps answers, with their weights."""
 
 
@@ -375,6 +383,7 @@ class Training(LightningCLI):
             Captioning: CaptionPictures,
             Answering: AnswerPictures,
             Reading: AnswerPictures,
+            Synthesis: PaintingPictures,
         }
         listed = self._get(self.config_init, "trainer", default={}).get("callbacks") or []
         model = _class_of(self.settings.model)

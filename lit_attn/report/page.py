@@ -23,6 +23,7 @@ from lit_attn.report.heads import head_grid, latest
 from lit_attn.report.heat import constant_chances, head_metrics, heat_section
 from lit_attn.report.markup import Markup, data_block, join, tag
 from lit_attn.report.overview import page_head
+from lit_attn.report.paintings import Painted, painted_sheets, painting_section
 from lit_attn.report.raw import is_raw
 from lit_attn.report.runs import Run, read_runs
 from lit_attn.report.scores import scores_section
@@ -67,9 +68,10 @@ def report_files(runs: Sequence[Run]) -> dict[str, bytes]:
         files[f"figures/{name}.png"] = drawing.to_png(figure)
     entries = explorer_entries(runs)
     questions = answer_questions(runs, PAGE_BUDGET - sum(entry.size for entry in entries))
+    sheets = painted_sheets(runs, PAGE_BUDGET - sum(entry.size for entry in entries))
     files |= {f"figures/{name}.png": content for name, content in answer_figures(runs, questions).items()}
     titles = {name: title for name, (title, _) in curves.items()}
-    files["index.html"] = build_page(runs, table, titles, compared, documents, entries, questions).encode()
+    files["index.html"] = build_page(runs, table, titles, compared, documents, entries, questions, sheets).encode()
     return files
 
 
@@ -143,12 +145,14 @@ def build_page(
     documents: Mapping[str, str],
     entries: Sequence[Entry],
     questions: Sequence[Question],
+    sheets: Sequence[Painted],
 ) -> str:
     """The whole page as HTML; `curves` holds the titles of the learning curves, `documents` all drawings as SVG."""
     style, script = _asset("page.css"), page_script()
     found = [
         scores_section(table),
         answering_section(runs, questions),
+        painting_section(runs, sheets),
         writing_section(runs, entries),
         explorer_section(runs, entries),
         curves_section([(name, title, documents[name]) for name, title in curves.items()]),

@@ -47,6 +47,7 @@ def measured(tmp_path, recipe: str, count: int, lit_attn, *more: str):
         ("captioner", "decoder.1.cross/grounding_mass", "bleu1"),
         ("mac", "read/entropy", "loss"),
         ("m4c", "joint.1.self/entropy", "ceiling_accuracy"),
+        ("attngan", "stage.2.words/word_mass", "fid"),
     ],
 )
 def test_validation_over_1_2_and_3_processes_agrees(lit_attn, inside, tmp_path, recipe, attention, score):
@@ -85,6 +86,7 @@ def test_more_processes_than_samples_do_not_deadlock(lit_attn, inside, tmp_path,
     [
         ("scan", ["--data.oracle", "false"], 2 * (200 // 2 // 16)),
         ("mac", ["--data.val_scenes", "5"], 2 * (40 // 2 // 4)),
+        ("attngan", [], 2 * (24 // 2 // 4)),
     ],
 )
 def test_two_processes_train_alike_and_resume(lit_attn, tmp_path, recipe, words, steps):

@@ -130,9 +130,11 @@ def test_killed_at_random_moments(whole, tmp_path):
     compare(whole, last.parent)
 
 
-@pytest.mark.parametrize("recipe", [["tiny/mac", "--data.val_scenes", "5"], ["tiny/m4c", "--data.val_questions", "5"]])
+@pytest.mark.parametrize(
+    "recipe", [["tiny/mac", "--data.val_scenes", "5"], ["tiny/m4c", "--data.val_questions", "5"], ["tiny/attngan"]]
+)
 def test_other_models_go_on_after_a_kill(lit_attn, tmp_path, recipe):
-    """With an average of weights, and with an answer that is written step by step."""
+    """With an average of weights, with an answer that is written step by step, and with two optimizers."""
     killed_and_resumed(lit_attn, tmp_path, ["fit", *recipe, "--checkpoint_every", "3"])
 
 
