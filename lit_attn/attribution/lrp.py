@@ -82,6 +82,9 @@ class _Rules(TorchFunctionMode):
         self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         kwargs = dict(kwargs or {})
+        if func is torch.addmm and not kwargs and args[2].is_leaf:  # a linear layer whose matrix is transposed
+            bias, x, weight = args
+            return self._weigh(_affine, x, weight, bias)
         if func in _REFUSED:
             raise UserError(
                 f"LRP has no rule for {getattr(func, '__name__', func)}. Use explicit attention: softmax and products."
@@ -110,6 +113,11 @@ class _Rules(TorchFunctionMode):
         if func in _CONVOLUTIONS and x.shape[1] == PICTURE_CHANNELS:
             return seen(x, weight, outcome.detach(), apply)
         return weighed(x, weight, outcome.detach(), apply, self.alpha)
+
+
+def _affine(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """`torch.addmm` as a linear layer: its inputs first, and perhaps without a bias."""
+    return x @ weight if bias is None else torch.addmm(bias, x, weight)
 
 
 def _pair(rule: Callable[[Tensor, Tensor], Tensor], a: Any, b: Any, outcome: Tensor) -> Any:
