@@ -55,7 +55,7 @@ def test_validation_over_1_2_and_3_processes_agrees(lit_attn, inside, tmp_path, 
     scores, heads = measured(tmp_path, f"tiny/{recipe}", 1, inside)
     assert scores[f"val/attention/{attention}"] > 0
     assert scores[f"val/{score}"] > 0
-    for count in (2, 3):
+    for count in (2, 3) if recipe == "scan" else (3,):  # each process takes seconds to start
         other_scores, other_heads = measured(tmp_path, f"tiny/{recipe}", count, lit_attn)
         assert scores.keys() == other_scores.keys()
         for name in scores:
