@@ -146,13 +146,12 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def transfer(weights: Weights, model: nn.Module, *, strict: bool) -> Transfer:
+def transfer(weights: Weights, model: nn.Module, *, strict: bool, spare: tuple[str, ...] = ()) -> Transfer:
     """Copy what fits by name and shape. With `strict`, anything that does not fit is an error.
 
-    What a model names in `only_in_training`, such as discriminators, may be missing then.
+    Names that begin like one of `spare` may be missing or left over then.
     """
     own = model.state_dict()
-    spare: tuple[str, ...] = getattr(model, "only_in_training", ())
     fitting = {n: t for n, t in weights.tensors.items() if n in own and own[n].shape == t.shape}
     found = Transfer(
         kept=tuple(fitting),

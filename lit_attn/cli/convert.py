@@ -109,6 +109,8 @@ def convert_attngan(files: Sequence[Path], captions: Path | None = None) -> Weig
             "they do not belong together."
         )
     whole = "generator" in networks
+    if whole:  # the task of synthesis calls the width of the joint space after the text
+        settings.pop("dim", None)
     named = {
         f"{kind}.{name}" if whole else f"net.{kind}.{name}": tensor
         for kind, tensors in networks.items()

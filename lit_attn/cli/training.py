@@ -418,7 +418,10 @@ class Training(LightningCLI):
                 f"{source} was trained with other answers than the data's ({len(answers)}), {len(weights.answers)} of them. "
                 "Name these weights as their source, or train anew."
             )
-        found = transfer(weights, self.model, strict=self.verb != "fit")
+        spare = getattr(self.model, "only_in_training", ())
+        if self.verb == "predict":
+            spare += getattr(self.model, "only_in_scoring", ())
+        found = transfer(weights, self.model, strict=self.verb != "fit", spare=spare)
         if self.verb == "fit":
             log.info("From %s: %s.", source, found)
 

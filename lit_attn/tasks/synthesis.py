@@ -67,7 +67,9 @@ class Synthesis(L.LightningModule):
     )
     """Settings that may differ from those of a checkpoint that is evaluated."""
     only_in_training: ClassVar = ("discriminators.",)
-    """Parts that weights may lack, and may have, when they are evaluated."""
+    """What weights may lack, and may have, when they are evaluated."""
+    only_in_scoring: ClassVar = ("image.",)
+    """What they may lack when they only paint."""
 
     def __init__(
         self,

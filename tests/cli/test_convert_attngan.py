@@ -4,6 +4,7 @@ import pickle
 
 import pytest
 import torch
+from PIL import Image
 
 from lit_attn.checkpoint import read_weights
 from lit_attn.cli.convert import convert_attngan, read_captions_words
@@ -113,6 +114,24 @@ def test_with_a_generator_the_encoders_are_its_judges(files, inside):
     assert {name.split(".")[0] for name in found.tensors} == {"generator", "text"}
     assert found.words is None
     assert found.hyperparameters.items() >= {"vocab_size": 8, "sides": [64, 128, 256]}.items()
+
+
+def test_a_published_generator_paints_own_sentences(files, inside):
+    """With its text encoder and the words; nothing else is needed to paint, but much to score."""
+    published = published_generator(doublings=2, stages=2)
+    positive = {name: t.abs() if name.endswith("running_var") else t for name, t in published.items()}
+    torch.save(positive, files / "netG.pth")
+    words = ["netG.pth", "text_encoder200.pth", "--captions", "captions.pickle", "--out", "painter.safetensors"]
+    done = inside("convert", "attngan", *words)
+    assert done.returncode == 0, done.stderr
+    data = ["--from_weights", "painter.safetensors", "--data", "AttnGanFolder", "--data.root", "nowhere"]
+    done = inside("predict", *data, "--data.sentences", "this bird is white", "--run", "painted")
+    assert done.returncode == 0, done.stderr
+    with Image.open(files / "checkpoints" / "painted" / "paintings" / "sentence-1-image.png") as picture:
+        assert picture.size == (32, 32)
+        assert len(set(picture.getdata())) > 1
+    done = inside("validate", "tiny/attngan", "--from_weights", "painter.safetensors")
+    assert done.returncode == 2
 
 
 def test_networks_of_different_widths_do_not_belong_together(files):
