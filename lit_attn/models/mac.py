@@ -20,11 +20,15 @@ FORGET_BIAS = 1.0
 
 
 class PictureInput(nn.Module):
-    """A grid of features to the knowledge base: twice dropout, a 3 x 3 convolution and ELU."""
+    """A grid of features to the knowledge base: twice dropout, a convolution and ELU."""
 
-    def __init__(self, grid_dim: int, dim: int, dropout: float) -> None:
+    def __init__(self, grid_dim: int, dim: int, kernel: int, dropout: float) -> None:
         super().__init__()
-        self.convolutions = nn.ModuleList(nn.Conv2d(width, dim, 3, padding=1) for width in (grid_dim, dim))
+        if kernel < 1 or kernel % 2 == 0:
+            raise UserError(f"The kernel of MAC's convolutions has a middle cell: it must be odd, got kernel={kernel}.")
+        self.convolutions = nn.ModuleList(
+            nn.Conv2d(width, dim, kernel, padding=kernel // 2) for width in (grid_dim, dim)
+        )
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, grid: Float[Tensor, "b f y x"]) -> Float[Tensor, "b k d"]:
@@ -132,6 +136,7 @@ class Mac(nn.Module):
         dim: int = 512,
         word_dim: int = 300,
         steps: int = 4,
+        kernel: int = 3,
         read_alignment: str = "dot",
         control_alignment: str = "dot",
         self_attention: bool = False,
@@ -146,13 +151,14 @@ class Mac(nn.Module):
         output_dropout: float = 0.15,
     ) -> None:
         """Args:
+        kernel: Side of both convolutions over the grid. With 1, a cell tells of nothing but itself.
         self_attention: Steps look back at earlier ones.
         memory_gate: A step may leave the memory as it was.
         recurrent_control: Each control reads the one before, and the first is learned.
         swapped_control: The control unit transforms the other operand than the alignment's name says.
         """
         super().__init__()
-        self.picture = PictureInput(grid_dim, dim, grid_dropout)
+        self.picture = PictureInput(grid_dim, dim, kernel, grid_dropout)
         self.question = QuestionInput(vocab_size, word_dim, dim, word_dropout, question_dropout)
         self.cell = MacCell(
             dim,

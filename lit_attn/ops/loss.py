@@ -65,3 +65,15 @@ def multilabel_decoding(
     # Masked before the cross-entropy: 0 times infinity would be NaN, in the loss or in its gradient.
     losses = F.binary_cross_entropy_with_logits(scores.masked_fill(~counts, 0.0), targets, reduction="none")
     return torch.where(counts, losses, 0.0).sum() / step_mask.sum().clamp_min(1)
+
+
+def cross_entropy_with_set(weights: Float[Tensor, "c k"], wanted: Bool[Tensor, "c k"]) -> Float[Tensor, ""]:
+    """Cross-entropy of attention with an even share for each wanted key, the mean over rows that want any; in nats.
+
+    0 if no row wants any. A weight of exactly 0 counts as the smallest positive number.
+    """
+    chosen = wanted.any(-1)
+    logs = weights[chosen].clamp_min(torch.finfo(weights.dtype).tiny).log()
+    shares = wanted[chosen].to(logs.dtype)
+    rows = -(logs * shares).sum(-1) / shares.sum(-1)
+    return rows.sum() / chosen.sum().clamp_min(1)

@@ -13,6 +13,8 @@ from lit_attn.errors import UserError
 from lit_attn.metrics.accuracy import KindAccuracy
 from lit_attn.metrics.mean import WeightedMean
 from lit_attn.models.mac import Mac
+from lit_attn.nn.tape import AttentionTape
+from lit_attn.ops.loss import cross_entropy_with_set
 from lit_attn.ops.schedule import halved_by_loss
 from lit_attn.tasks.answer_lists import check_words, keep_words
 from lit_attn.tasks.averaging import KEY, HideAverage, WeightAverage
@@ -35,7 +37,10 @@ class Answering(L.LightningModule):
         paper_code: As the published code of the study: the control unit has the read unit's function, with the other
             operand transformed.
         steps: Reasoning steps.
+        kernel: Side of the convolutions over the grid: 3 as published, 1 where every cell speaks for itself.
         self_attention, memory_gate, recurrent_control: Options of the network (see the model).
+        guide: Weight of a second loss that shows the last step where to look, on data that know what an answer rests on:
+            the cross-entropy of its read attention with those cells. 0, as published: it finds out by itself.
         average: Decay of the average of the weights that evaluation uses; 0 for none.
         lr: Adam's rate at the start.
         lr_rule: `loss` halves it after an epoch in which the training loss is small and hardly fell; `cosine` lowers it
@@ -43,7 +48,7 @@ class Answering(L.LightningModule):
         warmup: Steps in which the rate rises from zero.
     """
 
-    free_in_evaluation: ClassVar = frozenset({"average", "lr", "lr_rule", "warmup"})
+    free_in_evaluation: ClassVar = frozenset({"guide", "average", "lr", "lr_rule", "warmup"})
     """Settings that may differ from those of a checkpoint that is evaluated."""
 
     def __init__(
@@ -58,6 +63,7 @@ class Answering(L.LightningModule):
         dim: int = 512,
         word_dim: int = 300,
         steps: int = 4,
+        kernel: int = 3,
         self_attention: bool = False,
         memory_gate: bool = False,
         recurrent_control: bool = False,
@@ -67,6 +73,7 @@ class Answering(L.LightningModule):
         memory_dropout: float = 0.15,
         read_dropout: float = 0.15,
         output_dropout: float = 0.15,
+        guide: float = 0.0,
         average: float = 0.999,
         lr: float = 1e-4,
         lr_rule: LrRule = "loss",
@@ -87,6 +94,7 @@ class Answering(L.LightningModule):
             dim=dim,
             word_dim=word_dim,
             steps=steps,
+            kernel=kernel,
             read_alignment=read,
             control_alignment=read if paper_code else control_alignment,
             self_attention=self_attention,
@@ -103,6 +111,7 @@ class Answering(L.LightningModule):
         if not 0 <= average < 1:
             raise UserError(f"average is the decay of an average of weights, from 0 to below 1; got {average}.")
         self.decay = average
+        self.guide = guide
         self.lr, self.lr_rule, self.warmup = lr, lr_rule, warmup
         self.average: WeightAverage | None = None
         self.train_loss = WeightedMean()
@@ -142,11 +151,23 @@ class Answering(L.LightningModule):
         return rising * self.rate / self.lr
 
     def training_step(self, batch: QuestionBatch, batch_idx: int) -> Tensor:
-        loss = F.cross_entropy(self(batch), batch.answer)
+        scores, misled = self._guided(batch) if self.guide else (self(batch), None)
+        loss = F.cross_entropy(scores, batch.answer)
         self.train_loss.update(loss, torch.tensor(len(batch), device=loss.device))
         self.log("train/loss", loss, prog_bar=True)
         self.log("train/lr", self.trainer.optimizers[0].param_groups[0]["lr"])
-        return loss
+        if misled is None:
+            return loss
+        self.log("train/guide", misled)
+        return loss + self.guide * misled
+
+    def _guided(self, batch: QuestionBatch) -> tuple[Tensor, Tensor]:
+        """Scores, and how far the last step's read attention is from the cells that the answers rest on."""
+        if batch.causes is None:
+            raise UserError("guide needs data that know what an answer rests on, such as Scenes. Set model.guide to 0.")
+        with AttentionTape(self.net, "read", gradients=True) as tape:
+            scores = self(batch)
+        return scores, cross_entropy_with_set(tape["read"][-1].weights[:, 0, 0], batch.causes)
 
     def optimizer_step(self, *args: Any, **kwargs: Any) -> None:
         super().optimizer_step(*args, **kwargs)

@@ -170,7 +170,7 @@ def test_equals_a_port_without_and_with_the_mask(golden):
 def test_inputs_equal_those_of_a_port(golden):
     arrays = golden("alignment/mac_input.npz")
     weights = {name.removeprefix("weights."): value for name, value in arrays.items() if name.startswith("weights.")}
-    picture = PictureInput(5, 11, 0.0).double().eval()
+    picture = PictureInput(5, 11, 3, 0.0).double().eval()
     for convolution, name in zip(picture.convolutions, ("stem.1", "stem.4"), strict=True):
         convolution.load_state_dict({part: weights[f"{name}.{part}"].double() for part in ("weight", "bias")})
     torch.testing.assert_close(picture(arrays["image"].double()), arrays["knowledge"], rtol=0, atol=1e-9)
@@ -288,3 +288,17 @@ def test_all_functions_are_models_of_their_own():
 def test_impossible_settings_are_named(setting, message):
     with pytest.raises(UserError, match=message):
         mac(**setting)
+
+
+def test_with_a_kernel_of_one_a_cell_tells_of_itself_alone():
+    torch.manual_seed(0)
+    alone, around = PictureInput(5, 7, 1, 0.0), PictureInput(5, 7, 3, 0.0)
+    grid = torch.randn(1, 5, 3, 4)
+    other = grid.clone()
+    other[:, :, 1, 2] += 1
+    for net, changed in ((alone, 1), (around, 12)):
+        different = (net(grid) != net(other)).any(-1)[0]
+        assert different[1 * 4 + 2]
+        assert int(different.sum()) == changed
+    with pytest.raises(UserError, match="must be odd, got kernel=2"):
+        PictureInput(5, 7, 2, 0.0)

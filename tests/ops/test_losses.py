@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from lit_attn.ops.loss import multilabel_decoding, next_word_loss, reward_loss
+from lit_attn.ops.loss import cross_entropy_with_set, multilabel_decoding, next_word_loss, reward_loss
 from lit_attn.ops.schedule import noam
 from tests.reference.published import golden_file
 
@@ -95,3 +95,17 @@ def test_multilabel_decoding_is_its_formula_and_never_nan():
     assert scores.grad.isfinite().all()
     assert not scores.grad[~steps].any()
     assert not scores.grad[1, :, 4:].any()
+
+
+def test_cross_entropy_with_a_set_of_keys():
+    weights = torch.rand(5, 7, dtype=torch.float64, generator=torch.Generator().manual_seed(1)).softmax(-1)
+    wanted = torch.rand(5, 7, generator=torch.Generator().manual_seed(2)) < 0.4
+    wanted[3] = False
+    rows = []
+    for row in (0, 1, 2, 4):
+        keys = [key for key in range(7) if wanted[row, key]]
+        rows.append(-sum(math.log(weights[row, key]) for key in keys) / len(keys))
+    assert cross_entropy_with_set(weights, wanted).item() == pytest.approx(sum(rows) / 4, abs=1e-12)
+    assert cross_entropy_with_set(weights, torch.zeros_like(wanted)).item() == 0
+    even = torch.tensor([[0.25, 0.0, 0.75]], dtype=torch.float64)
+    assert math.isfinite(cross_entropy_with_set(even, torch.tensor([[True, True, False]])).item())

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 import lightning as L
 import pytest
@@ -13,6 +14,7 @@ from lit_attn.data.scenes import asking
 from lit_attn.data.scenes.asking import ScenesQuestions
 from lit_attn.errors import UserError
 from lit_attn.nn.alignment import ALIGNMENTS
+from lit_attn.nn.tape import AttentionTape
 from lit_attn.run.checkpoint_io import SafeCheckpointIO, load_checkpoint
 from lit_attn.run.precision import BatchDoublePrecision
 from lit_attn.tasks.answering import Answering
@@ -412,3 +414,26 @@ def test_other_words_and_other_answers_are_refused(trained, tmp_path):
     for data, says in ((OtherAnswers(**sizes), "answers of the data"), (OtherWords(**sizes), "question words")):
         with pytest.raises(UserError, match=f"The {says}.*not those this checkpoint was trained with"):
             trainer(tmp_path).validate(tiny(scenes()).double(), datamodule=data, ckpt_path=path)
+
+
+def test_a_guide_adds_its_loss_and_needs_known_causes(tmp_path):
+    data = scenes()
+    task = tiny(data, guide=0.5, average=0.0, **DRY)
+    batch = next(iter(data.train_dataloader()))
+    with AttentionTape(task.net, "read") as tape:
+        scores = task(batch)
+    reads = tape["read"][1].weights[:, 0, 0]
+    misled = [-reads[i, cells].log().mean() for i, cells in enumerate(batch.causes) if cells.any()]
+    expected = torch.nn.functional.cross_entropy(scores, batch.answer) + 0.5 * torch.stack(misled).mean()
+    logged = {}
+    task.log = lambda name, value, **rest: logged.update({name: float(value)})
+    task._trainer = type("T", (), {"optimizers": [type("O", (), {"param_groups": [{"lr": 1.0}]})()]})()
+    loss = task.training_step(batch, 0)
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
+    assert logged["train/loss"] == pytest.approx(
+        torch.nn.functional.cross_entropy(scores, batch.answer).item(), rel=1e-5
+    )
+    loss.backward()
+    assert task.net.cell.read.logits.weight.grad.abs().sum() > 0
+    with pytest.raises(UserError, match="guide needs data"):
+        task.training_step(replace(batch, causes=None), 0)

@@ -66,7 +66,10 @@ class ScenesQuestionSet(Dataset[Sample]):
         thin = training and index % 100 < 100 * data.thinned_share
         scene = thinned(scene, data.thinned_to) if thin else scene
         picture = AskedPicture(index, grid(scene, side=data.side, dim=data.grid_dim), scene.scene_id)
-        kinds = data.train_kinds if training else QUESTION_KINDS
+        kinds = QUESTION_KINDS
+        if training:  # the turn goes on from scene to scene
+            turn = index * data.questions_per_scene % len(data.train_kinds)
+            kinds = data.train_kinds[turn:] + data.train_kinds[:turn]
         asked = questions(scene, data.questions_per_scene, data.landmarks, kinds=kinds, fewer=training)
         shown = shown_cells(scene, data.side)
         return picture, [
@@ -91,7 +94,8 @@ class ScenesQuestions(QuestionData):
         test_split: `test`, or `compose` for scenes with attribute-category pairs never seen in training.
         questions_per_scene: The five kinds in turn.
         landmarks: At most so many other things lead to what is asked about: 0 asks by looks alone.
-        train_kinds: Kinds of question in training, asked in turn; one that is listed twice is asked twice as often.
+        train_kinds: Kinds of question in training, asked in turn, from scene to scene; one that is listed twice is asked twice
+            as often.
         thinned_share: Share of the training scenes from which things are taken away at random.
         thinned_to: How many things such a scene keeps at most.
         side, grid_dim: Cells across a grid, and channels of each.
