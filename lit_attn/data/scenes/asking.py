@@ -66,7 +66,7 @@ class ScenesQuestionSet(Dataset[Sample]):
         thin = training and index % 100 < 100 * data.thinned_share
         scene = thinned(scene, data.thinned_to) if thin else scene
         picture = AskedPicture(index, grid(scene, side=data.side, dim=data.grid_dim), scene.scene_id)
-        kinds = QUESTION_KINDS
+        kinds: tuple[str, ...] = QUESTION_KINDS
         if training:  # the turn goes on from scene to scene
             turn = index * data.questions_per_scene % len(data.train_kinds)
             kinds = data.train_kinds[turn:] + data.train_kinds[:turn]
