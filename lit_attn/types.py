@@ -224,6 +224,10 @@ class ReadingBatch(TensorBatch):
     """Regions that show what the answer rests on, and `ocr_causes` the tokens on it: known on Scenes only."""
     ocr_causes: Bool[Tensor, "b o"] | None = None
     picture_name: tuple[str, ...] = ()
+    annotations: tuple[Annotation | None, ...] = ()
+    """One per question. Position i of an annotation is position i + 1 of `tokens`; none where tokens are word pieces."""
+    region_object: Int[Tensor, "b r"] | None = None
+    """Which object of the picture a region shows, -1 for none: known on Scenes only."""
 
     def __len__(self) -> int:
         return len(self.question_id)
@@ -258,3 +262,43 @@ class SynthesisBatch(TensorBatch):
 
     def __len__(self) -> int:
         return len(self.caption_id)
+
+
+@dataclass(frozen=True)
+class SentenceBatch(TensorBatch):
+    """Sentences, each of which belongs to a class."""
+
+    sentence_id: Int[Tensor, " b"]
+    tokens: Int[Tensor, "b t"]
+    """The first one is the classifier's own, the last one ends the sentence."""
+    token_mask: Bool[Tensor, "b t"]
+    answer: Int[Tensor, " b"]
+    """Number of the class; -1 where it is not known."""
+    kind: tuple[str, ...]
+    """What sentences are told apart by in scores, such as how many attractors they have; empty where it is not known."""
+    words: tuple[tuple[str, ...], ...]
+    """One word or word piece per position of `tokens`."""
+    sample_id: tuple[str, ...] = ()
+    causes: Bool[Tensor, "b t"] | None = None
+    """Positions that the class rests on: known where sentences come from a grammar of ours."""
+
+    def __len__(self) -> int:
+        return len(self.sentence_id)
+
+
+@dataclass(frozen=True)
+class TextBatch(TensorBatch):
+    """Annotated texts in the word pieces of some model, perhaps with what the regions of their pictures show."""
+
+    tokens: Int[Tensor, "c t"]
+    token_mask: Bool[Tensor, "c t"]
+    word_of: Int[Tensor, "c t"]
+    """Which word of its annotation a token is a piece of; -1 for none, such as [CLS] and padding."""
+    annotations: tuple[Annotation, ...]
+    sample_id: tuple[str, ...]
+    drop_first: bool = False
+    """Whether the first token is no source: a language model without START leaves there what it does not need."""
+    region_object: Int[Tensor, "c r"] | None = None
+
+    def __len__(self) -> int:
+        return len(self.tokens)

@@ -31,6 +31,7 @@ class KarpathyCaptions(RegionCaptioning):
         max_words: Captions are cut there.
         images: The folder of the pictures, to draw on.
         object_names, attribute_names: Lists of the 1600 objects and 400 attributes, for regions with label ids.
+        annotate: Where grammar for probes comes from: a spaCy pipeline such as `en_core_web_sm`, a `.conllu` or `.jsonl` file.
         regions_by: `file` or `id`, for captions without `cocoid`: whether regions are listed by the pictures' file
             names or by `imgid`. By default, whichever finds more.
         test_split: The split behind `test` and `predict`.
@@ -52,6 +53,7 @@ class KarpathyCaptions(RegionCaptioning):
         eval_batch_size: int = 50,
         num_workers: int = 2,
         seed: int = 0,
+        annotate: str | None = None,
     ) -> None:
         super().__init__(
             regions,
@@ -63,6 +65,7 @@ class KarpathyCaptions(RegionCaptioning):
             eval_batch_size,
             num_workers,
             seed,
+            annotate,
         )
         if regions_by not in (None, "file", "id"):
             raise UserError(f"data.regions_by is {regions_by!r}; expected 'file', 'id' or nothing.")
@@ -84,6 +87,10 @@ class KarpathyCaptions(RegionCaptioning):
         if self.vocabulary_path is not None:
             return read_words(self.vocabulary_path)
         return build_words(self.all_pictures, self.min_count)
+
+    @property
+    def text_path(self) -> Path:
+        return self.captions[0]
 
     def pictures(self, stage: str) -> Sequence[CaptionedPicture]:
         splits = {"train": ("train", "restval"), "val": ("val",)}.get(stage, (self.test_split,))

@@ -2,7 +2,7 @@
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -11,6 +11,7 @@ from pathlib import Path
 from PIL import Image
 from torch.utils.data import Dataset
 
+from lit_attn.data.annotate.source import annotate
 from lit_attn.data.caption_files import CaptionedPicture
 from lit_attn.data.captioning import CaptioningData, caption_ids
 from lit_attn.data.picture_folder import PictureFolder
@@ -19,6 +20,8 @@ from lit_attn.data.region_base import RegionStore
 from lit_attn.data.region_store import open_regions
 from lit_attn.data.regions import read_label_names
 from lit_attn.errors import UserError
+from lit_attn.language.trees import kept
+from lit_attn.types import Annotation
 from lit_attn.vocabulary import CaptionWords
 
 log = logging.getLogger(__name__)
@@ -64,12 +67,14 @@ class CaptionedRegions(Dataset[Sample]):
         source: RegionSource,
         words: CaptionWords,
         max_words: int,
+        annotations: Mapping[str, Annotation] | None = None,
     ) -> None:
         self.pictures = pictures
         self.names = names
         self.source = source
         self.words = words
         self.max_words = max_words
+        self.annotations = annotations or {}
         self._first = list(accumulate((len(picture.captions) for picture in pictures), initial=0))
 
     def __len__(self) -> int:
@@ -78,10 +83,22 @@ class CaptionedRegions(Dataset[Sample]):
     def __getitem__(self, index: int) -> Sample:
         captioned = self.pictures[index]
         captions = [
-            Caption(self._first[index] + i, f"{captioned.stem}-{i}", caption_ids(self.words, tokens, self.max_words))
+            Caption(
+                self._first[index] + i,
+                f"{captioned.stem}-{i}",
+                caption_ids(self.words, tokens, self.max_words),
+                self._annotation(f"{captioned.stem}-{i}"),
+            )
             for i, tokens in enumerate(captioned.captions)
         ]
         return self.source.picture(index, captioned, self.names[index]), captions
+
+    def _annotation(self, name: str) -> Annotation | None:
+        """Of the words that have ids: without UNK in the vocabulary, the model never sees the others."""
+        whole = self.annotations.get(name)
+        if whole is None or self.words.unknown is not None:
+            return whole
+        return kept(whole, [i for i, token in enumerate(whole.tokens) if token in self.words.ids])
 
 
 class RegionCaptioning(CaptioningData, ABC):
@@ -98,8 +115,10 @@ class RegionCaptioning(CaptioningData, ABC):
         eval_batch_size: int,
         num_workers: int,
         seed: int,
+        annotate: str | None = None,
     ) -> None:
         super().__init__(max_words, batch_size, eval_batch_size, num_workers, seed)
+        self.annotate = annotate
         self.regions = Path(regions)
         self.images = None if images is None else PictureFolder(Path(images))
         self.object_names, self.attribute_names = (
@@ -110,6 +129,24 @@ class RegionCaptioning(CaptioningData, ABC):
     @abstractmethod
     def pictures(self, stage: str) -> Sequence[CaptionedPicture]:
         """The pictures of `train`, `val`, `test` or `predict`, in their order."""
+
+    @property
+    def text_path(self) -> Path:
+        """The file or folder that the captions come from; annotations are kept beside it."""
+        return self.regions
+
+    def prepare_data(self) -> None:
+        """Annotates what evaluation will read, in one process, before the others ask for it."""
+        if self.annotate is not None and self.trainer is not None:
+            fn = self.trainer.state.fn
+            stage = "val" if fn is None or fn.value in ("fit", "validate") else str(fn.value)
+            self._annotations([p for p in self.pictures(stage) if p.captions])
+
+    def _annotations(self, pictures: Sequence[CaptionedPicture]) -> dict[str, Annotation]:
+        if self.annotate is None:
+            return {}
+        texts = {f"{p.stem}-{i}": tokens for p in pictures for i, tokens in enumerate(p.captions)}
+        return annotate(texts, self.annotate, self.text_path)
 
     def keys(self, picture: CaptionedPicture) -> tuple[str, ...]:
         """Names under which the regions of a picture may be listed: its file's, and its number."""
@@ -142,7 +179,9 @@ class RegionCaptioning(CaptioningData, ABC):
         cut = sum(len(caption) > self.max_words for picture in pictures for caption in picture.captions)
         told = f", {cut} captions cut at {self.max_words} words" if cut else ""
         log.info("%s: %d pictures%s.", stage, len(pictures), told)
-        return CaptionedRegions(pictures, self._listed(stage, pictures), self.source, self.vocabulary, self.max_words)
+        annotations = {} if stage == "train" else self._annotations(pictures)  # probes listen to evaluation
+        listed = self._listed(stage, pictures)
+        return CaptionedRegions(pictures, listed, self.source, self.vocabulary, self.max_words, annotations)
 
     def _listed(self, stage: str, pictures: Sequence[CaptionedPicture]) -> list[str]:
         """What the store calls each picture. All of them must be there."""

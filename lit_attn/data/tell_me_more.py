@@ -73,6 +73,7 @@ class TellMeMore(RegionCaptioning):
         max_words: Paragraphs are cut there.
         images: The folder of the pictures, to draw on.
         object_names, attribute_names: Lists of the 1600 objects and 400 attributes, for regions with label ids.
+        annotate: Where grammar for probes comes from: a spaCy pipeline such as `en_core_web_sm`, a `.conllu` or `.jsonl` file.
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class TellMeMore(RegionCaptioning):
         eval_batch_size: int = 50,
         num_workers: int = 2,
         seed: int = 0,
+        annotate: str | None = None,
     ) -> None:
         super().__init__(
             regions,
@@ -100,6 +102,7 @@ class TellMeMore(RegionCaptioning):
             eval_batch_size,
             num_workers,
             seed,
+            annotate,
         )
         self.root = Path(root)
         self.vocabulary_path = None if vocabulary is None else Path(vocabulary)
@@ -114,6 +117,10 @@ class TellMeMore(RegionCaptioning):
         if self.vocabulary_path is not None:
             return read_words(self.vocabulary_path)
         return build_words(self.pictures("train"), self.min_count)
+
+    @property
+    def text_path(self) -> Path:
+        return self.root / "sequences.csv"
 
     def pictures(self, stage: str) -> Sequence[CaptionedPicture]:
         split = "test" if stage == "predict" else stage
