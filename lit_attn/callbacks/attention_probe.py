@@ -3,7 +3,8 @@
 Each record is reduced to sums as soon as it is heard and then dropped, so memory does not grow with the set. Scalars are
 logged as `val/attention/<site>/<metric>`, the mean over heads; the values of every head go to
 `attention/<stage>-<step>.csv` and to loggers that take tables and images. What is told apart by reasoning step and kind of
-question goes to `attention/<stage>-<step>-steps.csv`; a site that speaks several times in a pass also has scalars of its
+question goes to `attention/<stage>-<step>-steps.csv`, correlations over heads or words to `-findings.csv`, maps and
+lists by words to `-tables.csv`; a site that speaks several times in a pass also has scalars of its
 steps, `val/attention/<site>.<step>/<metric>`. A metric that nothing was counted for is not logged.
 """
 
@@ -11,7 +12,7 @@ import csv
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import lightning as L
 import torch
@@ -19,33 +20,10 @@ from torchmetrics import Metric
 
 from lit_attn.errors import UserError
 from lit_attn.files import written_whole
-from lit_attn.metrics.step_mean import ALL, StepMean
-from lit_attn.nn.tape import AttentionRecord, AttentionTape, Site, sites_of
-from lit_attn.probes.probe import Probe
+from lit_attn.probes.board import Board
+from lit_attn.probes.probe import HeadValue, Probe, StepValue
 
 LOG_NAMES = {"validate": "val", "test": "test"}
-
-
-class HeadValue(NamedTuple):
-    """One cell of the layer-by-head table."""
-
-    site: str
-    head: int
-    metric: str
-    value: float
-    rows: int
-
-
-class StepValue(NamedTuple):
-    """One cell of the table by reasoning step and kind of question."""
-
-    site: str
-    head: int
-    metric: str
-    step: int
-    kind: str
-    value: float
-    rows: int
 
 
 class AttentionProbe(L.Callback):
@@ -61,90 +39,51 @@ class AttentionProbe(L.Callback):
             raise UserError("AttentionProbe needs at least one probe.")
         self.probes = probes
         self.sites = sites
-        self._sites: list[Site] = []
-        self._metrics: dict[tuple[str, int], dict[str, Metric]] = {}
+        self._board: Board | None = None
         self._listening = ExitStack()
+
+    @property
+    def board(self) -> Board:
+        assert self._board is not None
+        return self._board
 
     def setup(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
         """Builds the metrics of all sites at once: every process must hold the same ones, even if it hears nothing."""
-        tape = AttentionTape(bare_net(pl_module), self.sites)
-        self._sites = [site for site in sites_of(bare_net(pl_module)) if tape.hears(site)]
-        self._metrics = {(s.name, i): probe.metrics(s) for s in self._sites for i, probe in enumerate(self.probes)}
-        names = [(site, name) for (site, _), metrics in self._metrics.items() for name in metrics]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise UserError(f"Two probes measure {twice[0][1]!r} at {twice[0][0]!r}. Name each probe once.")
+        self._board = Board(bare_net(pl_module), self.probes, self.sites)
 
     def _start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        for _, _, metric in self._named():
-            metric.to(pl_module.device)
-            metric.reset()
+        self.board.restart(pl_module.device)
 
     def _listen(self, pl_module: L.LightningModule, batch: Any) -> None:
-        if not len(batch):
-            return
-
-        def hear(record: AttentionRecord) -> None:
-            for i, probe in enumerate(self.probes):
-                metrics = self._metrics[record.site.name, i]
-                if metrics:
-                    probe.update(metrics, record, batch)
-
-        self._listening.enter_context(AttentionTape(bare_net(pl_module), self.sites, listener=hear))
+        if len(batch):
+            self._listening.enter_context(self.board.listening(batch))
 
     def _finish(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         if trainer.sanity_checking:
             return
-        stage = stage_name(trainer)
-        values, by_step = list(self.compute()), list(self.compute_steps())
-        for (site, metric), mean in self._scalars(values, by_step).items():
+        stage, board = stage_name(trainer), self.board
+        values, by_step = board.values(), board.steps()
+        findings, cells = board.findings(values), board.cells()
+        for (site, metric), mean in board.scalars(values, by_step).items():
             value = torch.tensor(mean, dtype=torch.float64)
             pl_module.log(f"{stage}/attention/{site}/{metric}", value, rank_zero_only=True)
         if trainer.is_global_zero:
             step = trainer.fit_loop.epoch_loop._batches_that_stepped
-            folder = Path(trainer.default_root_dir) / "attention"
-            write_heads(folder / f"{stage}-{step:08d}.csv", values)
+            stem = Path(trainer.default_root_dir) / "attention" / f"{stage}-{step:08d}"
+            write_heads(stem.with_suffix(".csv"), values)
             if by_step:
-                write_steps(folder / f"{stage}-{step:08d}-steps.csv", by_step)
+                write_steps(Path(f"{stem}-steps.csv"), by_step)
+            for name, rows in (("findings", findings), ("tables", cells)):
+                if rows:
+                    write_rows(Path(f"{stem}-{name}.csv"), rows)
             for logger in trainer.loggers:
                 if hasattr(logger, "log_heads"):
                     logger.log_heads(stage, values, by_step, step)
-
-    def _scalars(self, values: Sequence[HeadValue], by_step: Sequence[StepValue]) -> dict[tuple[str, str], float]:
-        """Means over heads, by site and metric; those of single steps stand at `<site>.<step>`."""
-        repeated = {site.name for site in self._sites if site.calls > 1}
-        steps = [v for v in by_step if v.kind == ALL and v.site in repeated]
-        cells = [((v.site, v.metric), v) for v in values] + [((f"{v.site}.{v.step}", v.metric), v) for v in steps]
-        known: dict[tuple[str, str], list[float]] = {}
-        for name, cell in cells:
-            if cell.rows:
-                known.setdefault(name, []).append(cell.value)
-        return {name: sum(heads) / len(heads) for name, heads in known.items()}
-
-    def compute(self) -> Iterable[HeadValue]:
-        """All values of all heads, over all processes; of metrics by step, over all their steps and questions."""
-        for site, name, metric in self._named():
-            if isinstance(metric, StepMean):
-                total, count = (sums[:, 0].sum(0) for sums in _synced(metric, "total", "count"))
-                mean = total / count
-            else:
-                mean, (count,) = metric.compute().reshape(-1), _synced(metric, "count")
-            for head, (v, n) in enumerate(zip(mean.tolist(), count.tolist(), strict=True)):
-                yield HeadValue(site, head, name, v, int(n))
-
-    def compute_steps(self) -> Iterable[StepValue]:
-        """All values by step, kind of question and head, over all processes; cells without a row are left out."""
-        for site, name, metric in self._named():
-            if not isinstance(metric, StepMean):
-                continue
-            total, count = _synced(metric, "total", "count")
-            for step, group, head in count.nonzero().tolist():
-                n = float(count[step, group, head])
-                value = float(total[step, group, head]) / n
-                yield StepValue(site, head, name, step, metric.groups[group], value, int(n))
+                if hasattr(logger, "log_rows"):
+                    logger.log_rows(stage, {"findings": findings, "tables": cells}, step)
 
     def _named(self) -> Iterable[tuple[str, str, Metric]]:
-        return ((site, name, m) for (site, _), metrics in self._metrics.items() for name, m in metrics.items())
+        return self.board.named()
 
     def on_exception(self, trainer: L.Trainer, pl_module: L.LightningModule, exception: BaseException) -> None:
         self._listening.__exit__(type(exception), exception, None)
@@ -190,12 +129,6 @@ def stage_name(trainer: L.Trainer) -> str:
     return LOG_NAMES[trainer.state.stage.value]
 
 
-def _synced(metric: Metric, *states: str) -> list[torch.Tensor]:
-    """States of a metric over all processes."""
-    with metric.sync_context():
-        return [cast(torch.Tensor, getattr(metric, state)).clone() for state in states]
-
-
 def write_heads(path: Path, values: Sequence[HeadValue]) -> None:
     with written_whole(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -208,3 +141,11 @@ def write_steps(path: Path, values: Sequence[StepValue]) -> None:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["site", "head", "metric", "step", "kind", "value", "count"])
         writer.writerows((v.site, v.head, v.metric, v.step, v.kind, repr(v.value), v.rows) for v in values)
+
+
+def write_rows(path: Path, rows: Sequence[NamedTuple]) -> None:
+    """A table whose columns are the fields of its rows."""
+    with written_whole(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(rows[0]._fields)
+        writer.writerows([repr(cell) if isinstance(cell, float) else cell for cell in row] for row in rows)

@@ -145,7 +145,7 @@ def test_the_probe_takes_every_site_of_the_generator(tmp_path):
     task, data = painter()
     probe = AttentionProbe([WordsInPicture()])
     trainer(tmp_path, probe).validate(task, datamodule=data, verbose=False)
-    values = {(value.site, value.metric): value for value in probe.compute()}
+    values = {(value.site, value.metric): value for value in probe.board.values()}
     captions = values["stage.2.words", "word_coverage"]
     assert captions.rows == 5
     assert 0 < captions.value <= 1

@@ -1,0 +1,46 @@
+"""Which share of attention goes from these words to those? Sums over many texts, from which shares are taken at the end.
+
+Weights are `c h n m`: text, head, word that attends, source that is attended to. All sums are in float64 with heads last, so
+that those of batches and processes can be added.
+"""
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+Weights = Float[Tensor, "c h n m"]
+
+
+def received(weights: Weights, groups: Bool[Tensor, "c m g"]) -> Float[Tensor, "g h"]:
+    """Attention on the sources of each group, from all words together."""
+    return torch.einsum("chm,cmg->gh", weights.sum(2, dtype=torch.float64), groups.double())
+
+
+def exchanged(
+    weights: Weights, targets: Bool[Tensor, "c n a"], sources: Bool[Tensor, "c m g"]
+) -> Float[Tensor, "a g h"]:
+    """Attention from the words of each group on the sources of each group."""
+    by_source = torch.einsum("chnm,cmg->chng", weights.double(), sources.double())
+    return torch.einsum("chng,cna->agh", by_source, targets.double())
+
+
+def at_pairs(weights: Weights, pairs: Int[Tensor, "p 3"]) -> Float[Tensor, "p h"]:
+    """Attention of single words on single sources; a pair is text, word, source."""
+    text, word, source = pairs.unbind(-1)
+    return weights[text, :, word, source].double()
+
+
+def on_columns(weights: Weights, rows: Int[Tensor, "x 2"], columns: Bool[Tensor, "x m"]) -> Float[Tensor, "x h"]:
+    """Attention of single words on sets of sources; a row is text, word."""
+    picked = weights[rows[:, 0], :, rows[:, 1]]  # x h m
+    return torch.einsum("xhm,xm->xh", picked.double(), columns.double())
+
+
+def summed(values: Float[Tensor, "x h"], item: Int[Tensor, " x"], items: int) -> Float[Tensor, "i h"]:
+    """Values of rows, added up by the item that each row belongs to."""
+    return values.new_zeros(items, values.shape[1]).index_add_(0, item, values)
+
+
+def ratio(part: Float[Tensor, "*g h"], whole: Float[Tensor, "*g h"]) -> Float[Tensor, "*g h"]:
+    """Part of whole; NaN where the whole is nothing."""
+    return torch.where(whole > 0, part / whole, torch.nan)

@@ -1,0 +1,149 @@
+"""Who asks the probes? A board holds the metrics of all probes at all sites of a network, hears batches, and sums up.
+
+    board = Board(net, [PartOfSpeech(), Dependencies()])
+    with board.listening(batch):
+        net(batch.tokens)
+    board.values()     # site, head, metric, value, count
+
+Each record is reduced to sums as soon as it is heard and then dropped, so memory does not grow with the set.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import cast
+
+import torch
+from torch import nn
+from torchmetrics import Metric
+
+from lit_attn.errors import UserError
+from lit_attn.metrics.head_shares import HeadShares
+from lit_attn.metrics.keyed_sums import KeyedSums
+from lit_attn.metrics.pair_shares import PairShares
+from lit_attn.metrics.step_mean import ALL, StepMean
+from lit_attn.nn.tape import AttentionRecord, AttentionTape, sites_of
+from lit_attn.probes.probe import Cell, Finding, HeadValue, Probe, StepValue
+
+CHANCE = "_chance"
+
+
+class Board:
+    """Probes at the sites of a network.
+
+    Args:
+        net: The network, uncompiled.
+        probes: The questions.
+        sites: Patterns of site names to listen to.
+    """
+
+    def __init__(self, net: nn.Module, probes: Sequence[Probe], sites: str | Sequence[str] = "*") -> None:
+        self.net, self.probes, self.patterns = net, tuple(probes), sites
+        tape = AttentionTape(net, sites)
+        self.sites = [site for site in sites_of(net) if tape.hears(site)]
+        self.metrics = {(s.name, i): probe.metrics(s) for s in self.sites for i, probe in enumerate(self.probes)}
+        names = [(site, each) for site, name, metric in self.named() for each in _names(name, metric)]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise UserError(f"Two probes measure {twice[0][1]!r} at {twice[0][0]!r}. Name each probe once.")
+
+    def named(self) -> Iterable[tuple[str, str, Metric]]:
+        return ((site, name, m) for (site, _), metrics in self.metrics.items() for name, m in metrics.items())
+
+    def restart(self, device: torch.device) -> None:
+        """Forget everything."""
+        for _, _, metric in self.named():
+            metric.to(device)
+            metric.reset()
+
+    def listening(self, batch: object) -> AttentionTape:
+        """Inside, the probes hear the network read this batch."""
+
+        def hear(record: AttentionRecord) -> None:
+            for i, probe in enumerate(self.probes):
+                metrics = self.metrics[record.site.name, i]
+                if metrics:
+                    probe.update(metrics, record, batch)
+
+        return AttentionTape(self.net, self.patterns, listener=hear)
+
+    def values(self) -> list[HeadValue]:
+        """All values of all heads, over all processes; of metrics by step, over all their steps and questions."""
+        found: list[HeadValue] = []
+        for site, name, metric in self.named():
+            if isinstance(metric, HeadShares):
+                part, whole, seen = synced(metric, "part", "whole", "seen")
+                for g, each in enumerate(metric.names):
+                    *shares, even = (part[g] / whole[g]).tolist()
+                    counts = [int(n) for n in seen[g].tolist()]
+                    found += [HeadValue(site, h, each, v, counts[h]) for h, v in enumerate(shares)]
+                    found += [HeadValue(site, h, each + CHANCE, even, counts[-1]) for h in range(len(shares))]
+                continue
+            if isinstance(metric, KeyedSums | PairShares):
+                continue
+            if isinstance(metric, StepMean):
+                total, count = (sums[:, 0].sum(0) for sums in synced(metric, "total", "count"))
+                mean = total / count
+            else:
+                mean, (count,) = metric.compute().reshape(-1), synced(metric, "count")
+            pairs = zip(mean.tolist(), count.tolist(), strict=True)
+            found += [HeadValue(site, head, name, v, int(n)) for head, (v, n) in enumerate(pairs)]
+        return found
+
+    def steps(self) -> list[StepValue]:
+        """All values by step, kind of question and head, over all processes; cells without a row are left out."""
+        found = []
+        for site, name, metric in self.named():
+            if not isinstance(metric, StepMean):
+                continue
+            total, count = synced(metric, "total", "count")
+            for step, group, head in count.nonzero().tolist():
+                n = float(count[step, group, head])
+                value = float(total[step, group, head]) / n
+                found.append(StepValue(site, head, name, step, metric.groups[group], value, int(n)))
+        return found
+
+    def findings(self, values: Sequence[HeadValue]) -> list[Finding]:
+        """What all heads and sites say together. All processes must ask."""
+        found = []
+        for i, probe in enumerate(self.probes):
+            own = {site.name: self.metrics[site.name, i] for site in self.sites if self.metrics[site.name, i]}
+            if own:
+                found += probe.findings(values, own)
+        return found
+
+    def cells(self) -> list[Cell]:
+        """Maps and lists by words. All processes must ask."""
+        return [
+            cell
+            for site in self.sites
+            for i, probe in enumerate(self.probes)
+            if self.metrics[site.name, i]
+            for cell in probe.cells(site, self.metrics[site.name, i])
+        ]
+
+    def scalars(self, values: Sequence[HeadValue], steps: Sequence[StepValue]) -> dict[tuple[str, str], float]:
+        """Means over heads, by site and metric; those of single steps stand at `<site>.<step>`. Quiet ones are left out."""
+        quiet = {
+            (site, f"{each}{end}")
+            for site, _, metric in self.named()
+            if isinstance(metric, HeadShares)
+            for each in metric.quiet
+            for end in ("", CHANCE)
+        }
+        repeated = {site.name for site in self.sites if site.calls > 1}
+        told = [v for v in steps if v.kind == ALL and v.site in repeated]
+        cells = [((v.site, v.metric), v) for v in values] + [((f"{v.site}.{v.step}", v.metric), v) for v in told]
+        known: dict[tuple[str, str], list[float]] = {}
+        for name, cell in cells:
+            if cell.rows and name not in quiet:
+                known.setdefault(name, []).append(cell.value)
+        return {name: sum(heads) / len(heads) for name, heads in known.items()}
+
+
+def _names(name: str, metric: Metric) -> tuple[str, ...]:
+    return metric.names if isinstance(metric, HeadShares) else (name,)
+
+
+def synced(metric: Metric, *states: str) -> list[torch.Tensor]:
+    """States of a metric over all processes."""
+    with metric.sync_context():
+        return [cast(torch.Tensor, getattr(metric, state)).clone() for state in states]

@@ -1,0 +1,98 @@
+"""Do target, relation and landmark of a spatial relation attend to each other? Paper (b), question 3, in every direction.
+
+Between words: from the relation to the target, from the landmark to the relation, to the target, and to both, for relations that
+are told in this order. From words to regions: from the relation to what the target or the landmark names, from the landmark to
+the target's, from the target to the landmark's. The denominator is all attention of a row, START included.
+"""
+
+from collections.abc import Mapping
+from itertools import pairwise
+
+from torchmetrics import Metric
+
+from lit_attn.metrics.head_shares import HeadShares
+from lit_attn.nn.tape import AttentionRecord, Site
+from lit_attn.probes.probe import Probe
+from lit_attn.probes.spans import Asked, SpanRows, count_spans, span_rows, span_sums
+from lit_attn.probes.text import Align, Sources, Text, attention_of, concerns, text_of
+from lit_attn.types import Annotation, Span
+
+BETWEEN_WORDS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "spatial_relation_target": ("relation", ("target",)),
+    "spatial_landmark_relation": ("landmark", ("relation",)),
+    "spatial_landmark_target": ("landmark", ("target",)),
+    "spatial_landmark_both": ("landmark", ("relation", "target")),
+}
+TO_REGIONS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "spatial_relation_target": ("relation", ("target",)),
+    "spatial_relation_landmark": ("relation", ("landmark",)),
+    "spatial_landmark_target": ("landmark", ("target",)),
+    "spatial_target_landmark": ("target", ("landmark",)),
+}
+
+
+class SpatialRelations(Probe):
+    """The directions above (`spatial_relation_target` …) as means over relations, and with `_micro` as ratios of sums.
+
+    Args:
+        align: Where rows predict the next word, `predict` asks of the word being produced, `input` of the word just read.
+    """
+
+    def __init__(self, align: Align = "predict") -> None:
+        self.align = align
+
+    def metrics(self, site: Site) -> dict[str, Metric]:
+        names = list(self._directions(site)) if concerns(site, "words") or concerns(site, "regions") else []
+        micro = [f"{name}_micro" for name in names]
+        if not names:
+            return {}
+        return {
+            "macro": HeadShares(site.num_heads, names),
+            "micro": HeadShares(site.num_heads, micro, quiet=micro),
+        }
+
+    @staticmethod
+    def _directions(site: Site) -> dict[str, tuple[str, tuple[str, ...]]]:
+        return BETWEEN_WORDS if concerns(site, "words") else TO_REGIONS
+
+    def update(self, metrics: Mapping[str, Metric], record: AttentionRecord, batch: object) -> None:
+        text = text_of(batch)
+        sources: Sources = "words" if concerns(record.site, "words") else "regions"
+        found = attention_of(record, text, self.align, sources)
+        macro, micro = metrics["macro"], metrics["micro"]
+        assert isinstance(macro, HeadShares)
+        assert isinstance(micro, HeadShares)
+        for index, direction in enumerate(self._directions(record.site).values()):
+            spans = _spans(text, direction, sources, found.weights.shape[-1])
+            if spans.items:
+                count_spans(macro, micro, index, *span_sums(found, spans, found.total))
+
+
+def _spans(text: Text, direction: tuple[str, tuple[str, ...]], sources: Sources, width: int) -> SpanRows:
+    key = ("spatial", direction, sources, width)
+    if key not in text.kept:
+        asked = []
+        for c, annotation in enumerate(text.annotations):
+            for triple in annotation.triples if annotation is not None else ():
+                spans = [triple.target, triple.relation, triple.landmark]
+                told = all(a[1] <= b[0] for a, b in pairwise(spans))
+                if (sources == "words" and not told) or max(end for _, end in spans) > text.lengths[c]:
+                    continue
+                assert annotation is not None
+                ends = [getattr(triple, name) for name in direction[1]]
+                columns = [w for span in ends for w in range(*span)]
+                if sources == "regions":
+                    columns = text.regions_of(c, _objects(annotation, ends[0]))
+                if columns:
+                    asked.append(Asked(c, getattr(triple, direction[0]), columns))
+        text.kept[key] = span_rows(asked, text, width)
+    found = text.kept[key]
+    assert isinstance(found, SpanRows)
+    return found
+
+
+def _objects(annotation: Annotation, span: Span) -> tuple[int, ...]:
+    """What the phrase with this span names; if there is none, what the phrases name whose heads are in it."""
+    exact = [p.objects for p in annotation.phrases if p.span == span]
+    inside = exact or [p.objects for p in annotation.phrases if span[0] <= p.head < span[1]]
+    return tuple(thing for objects in inside for thing in objects)

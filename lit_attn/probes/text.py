@@ -1,0 +1,190 @@
+"""Which words does a batch hold, and where do they stand among the rows and columns of its attention?
+
+Words are those of annotations. Every model sees them at places of its own: a captioner after START, a language model in pieces,
+M4C inside a joint sequence. `attention_of` gives all probes the same: weights from words to words, or from words to regions,
+and beside the heads one more, even attention over all that could be attended to, which scores the chance level.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+from weakref import ref
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from lit_attn.errors import UserError
+from lit_attn.nn.tape import AttentionRecord, Site
+from lit_attn.ops.pieces import word_attention
+from lit_attn.types import Annotation, CaptionBatch, ReadingBatch, TextBatch
+
+Align = Literal["predict", "input"]
+Sources = Literal["words", "regions"]
+
+STREAMS = {"words": ("words", "text", "question"), "regions": ("regions", "image", "objects")}
+"""What the streams of annotated words and of regions are called at sites and in parts of joint sequences."""
+JOINT = "joint"
+
+
+def concerns(site: Site, sources: Sources) -> bool:
+    """Whether words attend to such sources there."""
+    if site.query_stream == JOINT:
+        return True
+    return site.query_stream in STREAMS["words"] and site.key_stream in STREAMS[sources]
+
+
+@dataclass(frozen=True)
+class WordAttention:
+    """Attention of the words of some texts; the last of the `k` heads is even attention."""
+
+    weights: Float[Tensor, "c k n m"]
+    total: Float[Tensor, "c k n"]
+    """All weight of a row: that on START, and on whatever else is there, included."""
+    rows: Bool[Tensor, "c n"]
+    """Words that exist and have a row."""
+
+
+@dataclass(frozen=True, eq=False)
+class Text:
+    """The annotated words of a batch."""
+
+    annotations: tuple[Annotation | None, ...]
+    sample_id: tuple[str, ...]
+    lengths: tuple[int, ...]
+    """How many words of each annotation the network saw: a long text is cut. 0 without an annotation."""
+    word_of: Int[Tensor, "c t"]
+    """Which word each token is, or is a piece of; -1 for START, END, padding and words that are not annotated."""
+    region_object: Int[Tensor, "c r"] | None
+    region_labels: tuple[tuple[str, ...], ...]
+    drop_first: bool = False
+    """Whether the first token is no source: a language model without START keeps what it does not need there."""
+    views: dict[tuple[int, Align, Sources], tuple[AttentionRecord, WordAttention]] = field(default_factory=dict)
+    """Of the record that was heard last."""
+    kept: dict[object, object] = field(default_factory=dict)
+    """What probes made of the annotations, for the records that follow."""
+
+    @property
+    def longest(self) -> int:
+        return max(self.lengths, default=0)
+
+    @property
+    def exists(self) -> Bool[Tensor, "c n"]:
+        lengths = torch.tensor(self.lengths, device=self.word_of.device)
+        return torch.arange(self.longest, device=lengths.device) < lengths.unsqueeze(1)
+
+    def regions_of(self, text: int, objects: tuple[int, ...]) -> list[int]:
+        """The regions that show any of these objects."""
+        if not objects:
+            return []
+        if self.region_object is None:
+            raise UserError(
+                "This probe needs to know what regions show, and this data set does not say. Leave it out, or use Scenes."
+            )
+        if "shown" not in self.kept:
+            self.kept["shown"] = self.region_object.tolist()
+        shown = self.kept["shown"]
+        assert isinstance(shown, list)
+        return [r for r, thing in enumerate(shown[text]) if thing in objects]
+
+
+_LAST: list[tuple[ref[object], Text]] = []
+
+
+def text_of(batch: object) -> Text:
+    """The words of a batch; made once, and forgotten with it."""
+    if not (_LAST and _LAST[0][0]() is batch):
+        _LAST[:] = [(ref(batch), _read(batch))]
+    return _LAST[0][1]
+
+
+def _read(batch: object) -> Text:
+    if isinstance(batch, CaptionBatch):
+        owner = batch.owner.tolist()
+        shown = None if batch.region_object is None else batch.region_object[batch.owner]
+        labels = tuple(batch.region_labels[i] for i in owner) if batch.region_labels else ()
+        word_of, lengths = _whole_words(batch.tokens, batch.token_mask, batch.annotations, batch.sample_id)
+        return Text(batch.annotations, batch.sample_id, lengths, word_of, shown, labels)
+    if isinstance(batch, ReadingBatch):
+        word_of, lengths = _whole_words(batch.tokens, batch.token_mask, batch.annotations, batch.sample_id)
+        return Text(batch.annotations, batch.sample_id, lengths, word_of, batch.region_object, ())
+    if isinstance(batch, TextBatch):
+        found = tuple(int(n) + 1 for n in batch.word_of.amax(-1).tolist())
+        for i, (annotation, words) in enumerate(zip(batch.annotations, found, strict=True)):
+            if annotation is None or words > len(annotation):
+                raise UserError(_disagreement(batch.sample_id[i], words, annotation))
+        return Text(batch.annotations, batch.sample_id, found, batch.word_of, batch.region_object, (), batch.drop_first)
+    raise UserError(f"Probes of words cannot read a {type(batch).__name__}: it carries no annotated text.")
+
+
+def _whole_words(
+    tokens: Int[Tensor, "c t"],
+    token_mask: Bool[Tensor, "c t"],
+    annotations: tuple[Annotation | None, ...],
+    sample_id: tuple[str, ...],
+) -> tuple[Int[Tensor, "c t"], tuple[int, ...]]:
+    """Tokens between START and END are the words of the annotation, one by one; the last ones of a long text are cut."""
+    if not any(annotations):
+        named = f", for example {sample_id[0]}" if sample_id else ""
+        raise UserError(
+            f"No text of this batch is annotated{named}. Probes of words need annotations: use Scenes, which has gold ones, or "
+            "annotate the text."
+        )
+    held = (token_mask.sum(-1) - 2).clamp_min(0).tolist()
+    lengths = []
+    for i, (annotation, words) in enumerate(zip(annotations, held, strict=True)):
+        if annotation is not None and (words > len(annotation) or (words < len(annotation) and words < max(held))):
+            raise UserError(_disagreement(sample_id[i] if sample_id else str(i), words, annotation))
+        lengths.append(0 if annotation is None else words)
+    place = torch.arange(tokens.shape[1], device=tokens.device) - 1
+    inside = place < torch.tensor(lengths, device=tokens.device).unsqueeze(1)
+    return torch.where(inside & (place >= 0), place, -1), tuple(lengths)
+
+
+def _disagreement(sample: str, words: int, annotation: Annotation | None) -> str:
+    if annotation is None:
+        return f"The text {sample} has no annotation. Annotate it, or leave it out."
+    return (
+        f"The annotation of {sample} does not fit its text: the network sees {words} words and the annotation has "
+        f"{len(annotation)} ({annotation.text[:60]!r}). Annotate the tokens that the data set gives."
+    )
+
+
+def attention_of(record: AttentionRecord, text: Text, align: Align, sources: Sources) -> WordAttention:
+    """The attention of words at one site. At sites that predict, `predict` takes a word's row to be the one that produces it,
+    `input` the one that has read it; elsewhere both are the word's own row."""
+    key = (id(record), align, sources)  # the record is kept with its view, so that no other can have its id
+    if key not in text.views:
+        if any(known[0] != key[0] for known in text.views):
+            text.views.clear()
+        text.views[key] = record, _view(record, text, align, sources)
+    return text.views[key][1]
+
+
+def _view(record: AttentionRecord, text: Text, align: Align, sources: Sources) -> WordAttention:
+    rows, columns = _place(record, "words"), _place(record, sources)
+    allowed = record.key_mask.unsqueeze(1).expand(-1, 1, record.weights.shape[2], -1)
+    even = allowed.to(record.weights.dtype) / allowed.sum(-1, keepdim=True).clamp_min(1)
+    weights = torch.cat([record.weights, even], 1)[:, :, rows]
+    total = weights.sum(-1)
+    weights = weights[..., columns]
+    row_word = text.word_of
+    if record.site.predicts and align == "predict":
+        row_word = torch.nn.functional.pad(row_word[:, 1:], (0, 1), value=-1)
+    row_word, words = row_word[:, : weights.shape[2]], text.longest
+    exists = (row_word.unsqueeze(-1) == torch.arange(words, device=row_word.device)).any(1)
+    sums = word_attention(total.unsqueeze(-1), row_word, torch.zeros_like(row_word[:, :1]), words, 1)[..., 0]
+    if sources == "regions":
+        every = torch.arange(weights.shape[-1], device=row_word.device).expand(len(weights), -1)
+        return WordAttention(word_attention(weights, row_word, every, words, weights.shape[-1]), sums, exists)
+    column_word = text.word_of[:, : weights.shape[-1]].clone()
+    if text.drop_first:
+        column_word[:, 0] = -1
+        first = word_attention(weights[..., :1], row_word, torch.zeros_like(row_word[:, :1]), words, 1)[..., 0]
+        sums = sums - first
+    return WordAttention(word_attention(weights, row_word, column_word, words, words), sums, exists)
+
+
+def _place(record: AttentionRecord, stream: Sources) -> slice:
+    if record.site.query_stream != JOINT:
+        return slice(None)
+    return record.part(next(name for name in STREAMS[stream] if any(part.stream == name for part in record.parts)))

@@ -1,0 +1,262 @@
+"""Do the probes of words count what a slow reader would, on gold text, with random attention in float64?"""
+
+import dataclasses
+
+import pytest
+import torch
+
+from lit_attn.data.scenes.captioning import ScenesCaptions
+from lit_attn.errors import UserError
+from lit_attn.nn.tape import AttentionRecord, Site
+from lit_attn.ops.normalize import masked_softmax
+from lit_attn.probes.dependencies import Dependencies
+from lit_attn.probes.nouns import NounFrequency, TopObjects
+from lit_attn.probes.object_words import SETS, ObjectWords
+from lit_attn.probes.part_of_speech import TAGS, AttentionMaps, PartOfSpeech
+from lit_attn.probes.phrases import PhraseGrounding
+from lit_attn.probes.spatial import BETWEEN_WORDS, TO_REGIONS, SpatialRelations
+from lit_attn.probes.text import attention_of, text_of
+from lit_attn.types import Annotation, TextBatch
+from tests.reference import words as slow
+
+H = 3
+
+
+@pytest.fixture(scope="module")
+def batch():
+    """35 captions, some cut, so that phrases and relations lose words."""
+    data = ScenesCaptions(val_scenes=7, regions=23, region_dim=48, max_words=17)
+    return next(iter(data.val_dataloader()))
+
+
+def made(batch, kind: str, seed: int = 0) -> AttentionRecord:
+    torch.manual_seed(seed)
+    texts, rows = len(batch), batch.tokens.shape[1] - 1
+    read = batch.token_mask[:, :-1]
+    if kind == "self":
+        key_mask = torch.ones(rows, rows, dtype=torch.bool).tril() & read.unsqueeze(1)
+    else:
+        key_mask = batch.region_mask[batch.owner].unsqueeze(1)
+    keys = key_mask.shape[-1]
+    allowed = key_mask[:, None].expand(texts, H, rows, keys)
+    weights = masked_softmax(torch.randn(texts, H, rows, keys, dtype=torch.float64) * 2, allowed)
+    site = Site(f"decoder.0.{kind}", "words", "words" if kind == "self" else "regions", H, predicts=True)
+    value = torch.zeros(texts, H, keys, 1, dtype=torch.float64)
+    return AttentionRecord(site, 0, weights, read, key_mask, value, weights @ value)
+
+
+def measured(probe, record, batch) -> dict[str, list[float]]:
+    """Values per head, even attention last."""
+    metrics = probe.metrics(record.site)
+    probe.update(metrics, record, batch)
+    found = {}
+    for name, metric in metrics.items():
+        if hasattr(metric, "chance"):
+            for each, row, even in zip(metric.names, metric.compute().tolist(), metric.chance().tolist(), strict=True):
+                found[each] = [*row, even]
+        else:
+            found[name] = metric.compute()
+    return found
+
+
+def same(found, wanted) -> None:
+    assert found == pytest.approx([wanted(h) for h in (*range(H), -1)], abs=1e-12)
+
+
+@pytest.mark.parametrize("align", ["predict", "input"])
+def test_part_of_speech(batch, align):
+    record = made(batch, "self")
+    found = measured(PartOfSpeech(align=align), record, batch)
+    for tag in TAGS:
+        same(found[f"pos_{tag.lower()}"], lambda h, tag=tag: slow.part_of_speech(record, batch, align, h, tag))
+
+
+@pytest.mark.parametrize("align", ["predict", "input"])
+def test_dependencies(batch, align):
+    record = made(batch, "self")
+    found = measured(Dependencies(align), record, batch)
+    for label in ("det", "compound", "pobj", "prep"):
+        same(found[f"dep_{label}"], lambda h, label=label: slow.dependency(record, batch, align, h, label))
+    same(found["dep_det_all"], lambda h: slow.dependency(record, batch, align, h, "det", everything=True))
+    for tag in ("NOUN", "VERB"):
+        same(found[f"dep_prep_{tag.lower()}"], lambda h, tag=tag: slow.dependency(record, batch, align, h, "prep", tag))
+
+
+@pytest.mark.parametrize("align", ["predict", "input"])
+def test_phrases_and_their_baselines(batch, align):
+    record = made(batch, "cross")
+    found = measured(PhraseGrounding(align, shuffles=19), record, batch)
+    own, swapped = list(slow.phrases(batch)), list(slow.phrases(batch, swapped=True))
+    same(found["phrase_grounding"], lambda h: slow.spans(record, batch, align, h, own, False))
+    same(found["phrase_grounding_micro"], lambda h: slow.spans(record, batch, align, h, own, True))
+    same(found["phrase_swapped"], lambda h: slow.spans(record, batch, align, h, swapped, False))
+    assert all(1 / 20 <= p <= 1 for p in found["phrase_p"].tolist())
+
+
+def test_attention_that_knows_what_phrases_name_passes_the_permutation_test(batch):
+    record = made(batch, "cross")
+    weights = torch.full_like(record.weights, 1e-6)
+    for c, words, regions in slow.phrases(batch):
+        for word in words:
+            weights[c, 0, word, regions] = 1.0
+    weights = weights / weights.sum(-1, keepdim=True)
+    found = measured(PhraseGrounding(shuffles=99), dataclasses.replace(record, weights=weights), batch)
+    assert found["phrase_p"][0] == 0.01
+    assert found["phrase_grounding"][0] > 0.9
+
+
+@pytest.mark.parametrize("align", ["predict", "input"])
+@pytest.mark.parametrize("kind", ["self", "cross"])
+def test_spatial_relations(batch, align, kind):
+    record = made(batch, kind)
+    found = measured(SpatialRelations(align), record, batch)
+    directions = BETWEEN_WORDS if kind == "self" else TO_REGIONS
+    for name, (source, targets) in directions.items():
+        items = list(slow.relations(batch, source, targets, kind == "cross"))
+        assert items
+        same(found[name], lambda h, items=items: slow.spans(record, batch, align, h, items, False))
+        same(found[f"{name}_micro"], lambda h, items=items: slow.spans(record, batch, align, h, items, True))
+    if kind == "self":
+        for end in ("", "_micro"):
+            one, two, both = (
+                torch.tensor(found[f"spatial_landmark_{n}{end}"], dtype=torch.float64)
+                for n in ("relation", "target", "both")
+            )
+            torch.testing.assert_close(one + two, both, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("align", ["predict", "input"])
+def test_words_for_objects_and_for_relations(batch, align):
+    record = made(batch, "self")
+    found = measured(ObjectWords(align), record, batch)
+    for name, tags in SETS.items():
+        for start in (False, True):
+            for micro in (False, True):
+                full = name + ("_start" if start else "") + ("_micro" if micro else "")
+                same(
+                    found[full],
+                    lambda h, t=tags, s=start, m=micro: slow.object_words(record, batch, align, h, t, s, m),
+                )
+
+
+def test_maps_agree_with_parts_of_speech_and_their_rows_sum_to_one(batch):
+    record = made(batch, "self")
+    probe = AttentionMaps(words=["a", "the", "on"])
+    metrics = probe.metrics(record.site)
+    probe.update(metrics, record, batch)
+    cells = list(probe.cells(record.site, metrics))
+    targets = {cell.target for cell in cells if cell.table == "map_pos"}
+    for target in targets:
+        own = [cell for cell in cells if cell.table == "map_pos" and cell.target == target]
+        assert sum(cell.value for cell in own) == pytest.approx(1, abs=1e-12)
+        assert sum(cell.chance for cell in own) == pytest.approx(1, abs=1e-12)
+    assert {cell.target for cell in cells if cell.table == "map_words"} <= {"a", "the", "on"}
+
+
+def test_nouns(batch):
+    record = made(batch, "self")
+    probe = NounFrequency()
+    metrics = probe.metrics(record.site)
+    probe.update(metrics, record, batch)
+    uses, got, seen = {}, {}, {}
+    for c, annotation in enumerate(batch.annotations):
+        n = int(batch.token_mask[c].sum()) - 2
+        for j in range(n):
+            if annotation.pos[j] != "NOUN":
+                continue
+            lemma = annotation.lemmas[j]
+            uses[lemma] = uses.get(lemma, 0) + 1
+            for i in range(j + 1, n):
+                got[lemma] = got.get(lemma, 0.0) + float(record.weights[c, :, i, j + 1].mean())
+                seen[lemma] = seen.get(lemma, 0) + 1
+    sums = metrics["nouns"].compute()
+    assert {key[0]: row[0] for key, row in sums.items()} == uses
+    for lemma in got:
+        assert sums[lemma,][2] / sums[lemma,][1] == pytest.approx(got[lemma] / seen[lemma], abs=1e-12)
+    (finding,) = probe.findings([], {record.site.name: metrics})
+    assert finding.n == len(seen)
+
+
+def test_top_objects(batch):
+    record = made(batch, "cross")
+    probe = TopObjects(most=4)
+    metrics = probe.metrics(record.site)
+    probe.update(metrics, record, batch)
+    cells = list(probe.cells(record.site, metrics))
+    word = cells[0].target
+    mass, uses = {}, 0
+    for c, annotation in enumerate(batch.annotations):
+        for i in range(int(batch.token_mask[c].sum()) - 2):
+            if annotation.lemmas[i] == word and annotation.pos[i] == "NOUN":
+                uses += 1
+                for r, label in enumerate(batch.region_labels[batch.owner[c]]):
+                    mass[label] = mass.get(label, 0.0) + float(record.weights[c, :, i, r].mean())
+    wanted = sorted(((-m / uses, label) for label, m in mass.items()))[:4]
+    found = [cell for cell in cells if cell.target == word]
+    assert [cell.source for cell in found] == [label for _, label in wanted]
+    assert [cell.value for cell in found] == pytest.approx([-m for m, _ in wanted], abs=1e-12)
+    assert found[0].rows == uses
+
+
+def test_word_pieces_are_summed_to_a_word_and_averaged_from_it():
+    """Five tokens, three words, the first token no source; rows predict the next token."""
+    annotation = Annotation(
+        ("a", "sofa", "."), ("a", "sofa", "."), ("DET", "NOUN", "PUNCT"), (1, 1, 1), ("det", "ROOT", "punct")
+    )
+    word_of = torch.tensor([[0, 1, 1, 1, 2]])
+    mask = torch.ones(1, 5, dtype=torch.bool)
+    texts = TextBatch(word_of, mask, word_of, (annotation,), ("x",), drop_first=True)
+    key_mask = torch.ones(1, 5, 5, dtype=torch.bool).tril()
+    torch.manual_seed(0)
+    weights = masked_softmax(torch.randn(1, 1, 5, 5, dtype=torch.float64), key_mask[:, None])
+    site = Site("decoder.0.self", "text", "text", 1, predicts=True)
+    record = AttentionRecord(site, 0, weights, mask, key_mask, weights, weights)
+    for align, rows in (("predict", {1: [0, 1, 2], 2: [3]}), ("input", {0: [0], 1: [1, 2, 3], 2: [4]})):
+        found = attention_of(record, text_of(dataclasses.replace(texts)), align, "words")
+        assert found.rows[0].nonzero()[:, 0].tolist() == list(rows)
+        for word, own in rows.items():
+            for source, columns in {0: [], 1: [1, 2, 3], 2: [4]}.items():
+                wanted = sum(float(weights[0, 0, r, k]) for r in own for k in columns) / len(own)
+                assert float(found.weights[0, 0, word, source]) == pytest.approx(wanted, abs=1e-12)
+            rest = sum(float(weights[0, 0, r, k]) for r in own for k in range(1, 5)) / len(own)
+            assert float(found.total[0, 0, word]) == pytest.approx(rest, abs=1e-12)
+
+
+def test_bad_annotations_are_named_by_their_sample(batch):
+    short = Annotation(("a",), ("a",), ("DET",), (0,), ("ROOT",))
+    wrong = dataclasses.replace(batch, annotations=(batch.annotations[0], short, *batch.annotations[2:]))
+    with pytest.raises(UserError, match=f"annotation of {batch.sample_id[1]} does not fit its text"):
+        text_of(wrong)
+    none = dataclasses.replace(batch, annotations=(None,) * len(batch))
+    with pytest.raises(UserError, match=f"No text of this batch is annotated, for example {batch.sample_id[0]}"):
+        text_of(none)
+    missing = dataclasses.replace(batch, annotations=(None, *batch.annotations[1:]))
+    assert text_of(missing).lengths[0] == 0
+    with pytest.raises(UserError, match="cannot read a Named"):
+        text_of(type("Named", (str,), {})("x"))
+
+
+@pytest.mark.parametrize(("tokens", "tags"), [(("stop",), ("VERB",)), (("it", "is", "there"), ("PRON", "VERB", "ADV"))])
+def test_texts_without_nouns_and_of_one_word_say_nothing_and_break_nothing(tokens, tags):
+    n = len(tokens)
+    annotation = Annotation(tokens, tokens, tags, (0,) * n, ("ROOT", *("dep",) * (n - 1)))
+    ids, mask = torch.arange(n + 2)[None], torch.ones(1, n + 2, dtype=torch.bool)
+    word_of = torch.tensor([[-1, *range(n), -1]])
+    texts = TextBatch(ids, mask, word_of, (annotation,), ("x",), region_object=torch.tensor([[0, 1]]))
+    for kind in ("self", "cross"):
+        key_mask = (
+            torch.ones(1, n + 2, n + 2, dtype=torch.bool).tril() if kind == "self" else torch.ones(1, 1, 2).bool()
+        )
+        weights = masked_softmax(
+            torch.zeros(1, H, n + 2, key_mask.shape[-1]), key_mask[:, None].expand(1, H, n + 2, -1)
+        )
+        value = torch.zeros(1, H, key_mask.shape[-1], 1)
+        site = Site(kind, "words", "words" if kind == "self" else "regions", H, predicts=True)
+        record = AttentionRecord(site, 0, weights, mask, key_mask, value, weights @ value)
+        for probe in (PartOfSpeech(), Dependencies(), PhraseGrounding(), SpatialRelations(), ObjectWords(), NounFrequency(),
+                      TopObjects(), AttentionMaps()):  # fmt: skip
+            metrics = probe.metrics(site)
+            if metrics:
+                probe.update(metrics, record, texts)
+                assert isinstance(list(probe.cells(site, metrics)), list)
+                assert isinstance(probe.findings([], {site.name: metrics}), list)
