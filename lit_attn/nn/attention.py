@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from lit_attn.errors import UserError
 from lit_attn.nn.alignment import Alignment, build_alignment
-from lit_attn.nn.tape import Part, Site, is_heard, speak
+from lit_attn.nn.tape import Part, Site, is_heard, muted_heads, speak
 
 
 class KeyValue(NamedTuple):
@@ -97,10 +97,12 @@ class MultiHeadAttention(nn.Module):
         site = site or self.site
         query, (key, value) = self._split(self.query(queries)), stored
         mask = None if key_mask is None else key_mask.unsqueeze(1)  # b 1 q k
+        mute = muted_heads(site)
         if not is_heard(site):
-            context = self.alignment.attend_fused(query, key, value, mask, self.dropout, bias=bias)
+            context = _without(self.alignment.attend_fused(query, key, value, mask, self.dropout, bias=bias), mute)
         else:
             context, weights = self.alignment.attend(query, key, value, mask, self.dropout, bias=bias)
+            context, weights = _without(context, mute), _without(weights, mute)
             if query_mask is None:
                 query_mask = torch.ones(queries.shape[:2], dtype=torch.bool, device=queries.device)
             if key_mask is None:
@@ -118,6 +120,15 @@ class MultiHeadAttention(nn.Module):
 
     def _split(self, stream: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n e"]:
         return stream.unflatten(-1, (self.site.num_heads, -1)).transpose(1, 2)
+
+
+def _without(heads: Float[Tensor, "b h q v"], mute: list[int]) -> Float[Tensor, "b h q v"]:
+    """The same with nothing from some heads."""
+    if not mute:
+        return heads
+    if mute[-1] >= heads.shape[1]:
+        raise UserError(f"Head {mute[-1]} cannot be muted: there are {heads.shape[1]}, counted from 0.")
+    return heads.index_fill(1, torch.tensor(mute, device=heads.device), 0.0)
 
 
 class RawCapture(nn.Module):

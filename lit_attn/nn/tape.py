@@ -193,6 +193,26 @@ def silence() -> Iterator[None]:
         _ACTIVE.set(before)
 
 
+_MUTED: ContextVar[frozenset[tuple[str, int]]] = ContextVar("lit_attn_muted_heads", default=frozenset())
+
+
+@contextmanager
+def muted(site: str, *heads: int) -> Iterator[None]:
+    """Inside, these heads of a site attend to nothing: their weights and their context are 0, as if their part of the output
+    projection were. Uses of it add up. The site must be one of multi-head attention; see `MultiHeadAttention`."""
+    before = _MUTED.get()
+    _MUTED.set(before | {(site, head) for head in heads})
+    try:
+        yield
+    finally:
+        _MUTED.set(before)
+
+
+def muted_heads(site: Site) -> list[int]:
+    """The heads of a site that are muted now."""
+    return sorted(head for name, head in _MUTED.get() if name == site.name)
+
+
 def speak(
     site: Site,
     *,

@@ -1,0 +1,46 @@
+"""Does `lit-attn ablate` mute every head once, and do all word probes run through the command?"""
+
+import csv
+
+import pytest
+
+from lit_attn.cli.ablating import rank_agreements
+from lit_attn.probes.probe import HeadValue
+from tests.cli.conftest import run_inside
+
+pytestmark = pytest.mark.slow
+
+
+def test_ablation_of_a_tiny_captioner(tmp_path):
+    words = ["--data.val_scenes", "5", "--model.max_words", "9", "--run", "a"]
+    done = run_inside(tmp_path, "ablate", "tiny/captioner", "--config", "probes/all", *words)
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path / "checkpoints" / "a" / "attention"
+    with (folder / "val-00000000-ablation.csv").open() as file:
+        muted = [row for row in csv.DictReader(file) if row["score"] == "val/loss"]
+    assert len(muted) == len({(row["site"], row["head"]) for row in muted})
+    assert {row["site"] for row in muted} >= {"encoder.0.self", "decoder.1.self", "decoder.1.cross"}
+    assert any(float(row["change"]) != 0 for row in muted)
+    with (folder / "val-00000000.csv").open() as file:
+        metrics = {row["metric"] for row in csv.DictReader(file)}
+    for name in ("pos_noun", "pos_noun_chance", "dep_det", "dep_det_all", "phrase_grounding", "phrase_swapped", "phrase_p",
+                 "object_words", "relation_words_start_micro", "spatial_landmark_both", "spatial_target_landmark",
+                 "entropy", "naming_mass", "ablation_loss"):  # fmt: skip
+        assert name in metrics, name
+    assert (folder / "val-00000000-agreement.csv").exists()
+    with (folder / "val-00000000-findings.csv").open() as file:
+        assert {row["finding"] for row in csv.DictReader(file)} >= {
+            "noun frequency, attention",
+            "object_words, relation_words",
+        }
+    with (folder / "val-00000000-tables.csv").open() as file:
+        assert {row["table"] for row in csv.DictReader(file)} == {"map_pos", "objects"}
+    report = run_inside(tmp_path, "report", "a")
+    assert report.returncode == 0, report.stderr
+
+
+def test_ranks_are_compared_within_a_stack():
+    values = [HeadValue(f"d.{i}.self", 0, "m", float(i), 1) for i in range(5)]
+    changes = [HeadValue(f"d.{i}.self", 0, "ablation_loss", -(float(i) ** 3), 1) for i in range(5)]
+    (found,) = rank_agreements(values, changes)
+    assert (found.metric, found.score, found.sites, found.n, found.r) == ("m", "loss", "d.*.self", 5, -1.0)
