@@ -18,8 +18,9 @@ from typing import Any
 
 from torch import nn
 
-from lit_attn.adapters import encoder, vit
+from lit_attn.adapters import causal, encoder, vit
 from lit_attn.adapters.adapter import Adapter
+from lit_attn.adapters.causal import CausalAdapter
 from lit_attn.adapters.detr import DetrAdapter
 from lit_attn.adapters.encoder import EncoderAdapter
 from lit_attn.adapters.gpt2 import Gpt2Adapter
@@ -40,6 +41,7 @@ HUGGING_FACE: dict[str, Callable[[nn.Module], Adapter]] = {
     "lxmert": LxmertAdapter,
     "detr": DetrAdapter,
     "gpt2": Gpt2Adapter,
+    **dict.fromkeys(causal.FAMILIES, CausalAdapter),
 }
 """By the `model_type` of a network's config."""
 
