@@ -38,7 +38,8 @@ def prepared(heard: Heard, causal: CausalNorm) -> Heard:
     if causal == "none" and any(map(is_causal, heard)):
         sites = ", ".join(dict.fromkeys(repr(one.event.site) for one in heard if is_causal(one)))
         log.warning(
-            "Attention at %s is causal: early positions are preferred by the mask alone. Correct it with causal='ratio'.",
+            "Attention at %s is causal: early positions are preferred by the mask alone. "
+            "Correct it with causal='ratio' (rollout_corrected).",
             sites,
         )
     return heard

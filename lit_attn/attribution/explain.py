@@ -13,6 +13,7 @@ from typing import NamedTuple
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from lit_attn.attribution.by_inputs import INPUT_METHODS
 from lit_attn.attribution.capture import Output, bare_net, capture
 from lit_attn.attribution.flow import attention_flow
 from lit_attn.attribution.gradcam import grad_cam
@@ -24,6 +25,7 @@ from lit_attn.attribution.raw import raw_attention
 from lit_attn.attribution.relevance import gae
 from lit_attn.attribution.rollout import rollout_row
 from lit_attn.attribution.scores import Scores, by_stream
+from lit_attn.attribution.subject import Subject
 from lit_attn.errors import UserError, did_you_mean
 
 
@@ -51,7 +53,7 @@ METHODS: dict[str, Method] = {
     "flow": Method(_flow),
     "grad_cam": Method(_rows(grad_cam), gradients=True),
     "gae": Method(_rows(lambda heard: heard.target_row(gae(heard))), gradients=True),
-    "heterogenous": Method(_rows(heterogenous_row), gradients=True),
+    "heterogenous_pos": Method(_rows(heterogenous_row), gradients=True),
     "heterogenous_abs": Method(_rows(lambda heard: heterogenous_row(heard, "abs")), gradients=True),
     "heterogenous_noise": Method(_rows(lambda heard: heterogenous_row(heard, noise_link="rows")), gradients=True),
     "logical": Method(_rows(lambda heard: heterogenous_row(heard, "full")), gradients=True),
@@ -60,6 +62,34 @@ METHODS: dict[str, Method] = {
     "t_attr": Method(_rows(transformer_attribution), gradients=True, relevance=True),
 }
 """By name. `logical` keeps signs: give it a target that compares two answers, such as `targets.difference`."""
+
+ALIASES = {"heterogenous": "heterogenous_pos", "heterogenous_full": "logical", "attention": "raw"}
+"""Other names of the same methods."""
+SIGNED = frozenset({"logical"})
+"""Methods whose scores speak for and against."""
+
+
+def known_methods(names: Sequence[str], *, inputs: bool = False) -> list[str]:
+    """Names without aliases; an unknown one is refused.
+
+    Args:
+        inputs: Also those of `by_inputs`, which need a subject.
+    """
+    known = [*METHODS, *INPUT_METHODS] if inputs else list(METHODS)
+    found = [ALIASES.get(name, name) for name in names]
+    for name in found:
+        if name not in known:
+            raise UserError(f"There is no method {name!r}.{did_you_mean(name, known)} Methods: {', '.join(known)}.")
+    return list(dict.fromkeys(found))
+
+
+def explain_subject(subject: Subject, methods: Sequence[str]) -> dict[str, Scores]:
+    """Scores of every input of a subject, by method: those that follow attention and those that ask inputs."""
+    names = known_methods(methods, inputs=True)
+    following = [name for name in names if name in METHODS]
+    found = explain(subject.net, subject.plan, subject.forward, subject.target, following) if following else {}
+    found |= {name: INPUT_METHODS[name](subject) for name in names if name in INPUT_METHODS}
+    return {name: found[name] for name in names}
 
 
 def explain(
@@ -76,12 +106,10 @@ def explain(
             its captions. Inputs made in inference mode must be cloned inside.
         target: The output to one number per sample; see `targets`.
     """
-    for name in methods:
-        if name not in METHODS:
-            raise UserError(f"There is no method {name!r}.{did_you_mean(name, METHODS)} Methods: {', '.join(METHODS)}.")
-    chosen = [METHODS[name] for name in methods]
-    heard = _listen(net, plan, forward, target, chosen)
-    return {name: METHODS[name].run(heard) for name in methods}
+    known_methods(methods)
+    own = {name: METHODS[ALIASES.get(name, name)] for name in methods}
+    heard = _listen(net, plan, forward, target, list(own.values()))
+    return {name: method.run(heard) for name, method in own.items()}
 
 
 def _listen(

@@ -65,6 +65,11 @@ def lrp(net: nn.Module, alpha: float = 1.0) -> Iterator[None]:
 
     with ExitStack() as stack:
         for module in net.modules():
+            if isinstance(module, nn.RNNBase):
+                raise UserError(
+                    f"LRP has no rule for {type(module).__name__}, through which inputs of this network pass. Leave out "
+                    "t_attr and partial_lrp."
+                )
             if any(word in type(module).__name__ for word in WHOLE):
                 stack.callback(module.register_forward_hook(whole).remove)
         stack.enter_context(_Rules(alpha))

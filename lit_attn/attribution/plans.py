@@ -5,7 +5,7 @@
 - M4C: one joint sequence; the question's own layers come first and work on its part. The target is a step of the answer.
 - MAC: the memory is a stream of one row. Each step it keeps itself and reads words, through control, and cells, in parallel:
   neither changes while the steps run.
-- A stack of layers over one stream: each reads itself.
+- The verb-number network, and any stack of layers over one stream: each reads itself; the answer is read from row 0.
 
 Refused, because no product of maps would mean anything: SCAN compares two streams once and pools all rows into a score;
 AttnGAN's stages paint cells of growing number, none of which is an answer; MAC with self-attention reads memories of
