@@ -19,7 +19,7 @@ from lit_attn.data.question_tokens import QuestionTokens
 from lit_attn.data.word_vectors import WordVectors, open_word_vectors
 from lit_attn.errors import UserError
 from lit_attn.ops.phoc import phoc
-from lit_attn.types import ReadingBatch
+from lit_attn.types import Annotation, ReadingBatch
 
 Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]
@@ -50,6 +50,8 @@ class ReadingSample:
     kind: str = ""
     region_causes: Bools | None = None
     ocr_causes: Bools | None = None
+    annotation: Annotation | None = None
+    region_object: NDArray[np.int64] | None = None
 
 
 def collate(samples: Sequence[ReadingSample]) -> ReadingBatch:
@@ -83,7 +85,15 @@ def collate(samples: Sequence[ReadingSample]) -> ReadingBatch:
         region_causes=_padded([_known(sample.region_causes) for sample in samples], least=1) if knows_causes else None,
         ocr_causes=_padded([_known(sample.ocr_causes) for sample in samples], least=1) if knows_causes else None,
         picture_name=tuple(sample.picture_name for sample in samples),
+        annotations=tuple(sample.annotation for sample in samples),
+        region_object=_objects(samples),
     )
+
+
+def _objects(samples: Sequence[ReadingSample]) -> Tensor | None:
+    """What regions show, -1 behind their ends; None where it is not known."""
+    known = [sample.region_object + 1 for sample in samples if sample.region_object is not None]
+    return _padded(known, least=1) - 1 if len(known) == len(samples) else None
 
 
 def _padded(arrays: Sequence[NDArray[np.generic]], least: int = 0) -> Tensor:

@@ -1,5 +1,7 @@
 """How does the learning rate change with time?"""
 
+import math
+
 
 def noam(step: int, dim: int, warmup: int, factor: float = 1.0) -> float:
     """The rate at a step counted from 1: linear up to `warmup`, then falling with the root (Vaswani et al. 2017)."""
@@ -18,3 +20,11 @@ def halved_by_loss(rate: float, loss: float, before: float | None) -> float:
         if before - loss < least and before < small and rate > floor:
             return rate / 2
     return rate
+
+
+def one_cycle(done: int, steps: int, rising: float) -> float:
+    """Share of the highest rate after so many of `steps`: linear up over the share `rising` of them, then a cosine to 0."""
+    top = max(1.0, rising * steps)
+    if done < top:
+        return (done + 1) / (top + 1)
+    return 0.5 + 0.5 * math.cos(math.pi * min(1.0, (done - top) / max(1.0, steps - top)))

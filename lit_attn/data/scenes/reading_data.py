@@ -155,6 +155,8 @@ class ScenesReadingSet(Dataset[ReadingSample]):
             kind=kind_of(question),
             region_causes=np.isin(found.thing, question.causes),
             ocr_causes=np.array([token.thing in carriers for token in seen.tokens], bool),
+            annotation=question.annotation,
+            region_object=found.thing.astype(np.int64),
         )
 
     def _see(self, index: int) -> SeenScene:
