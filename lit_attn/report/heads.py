@@ -54,6 +54,7 @@ class GridRow:
     block: str
     """Title that the rows of one stack share; empty for a site that stands alone."""
     label: str
+    layer: int | None = None
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,8 @@ def grid_row(site: str) -> GridRow:
     if match is None:
         return GridRow(site, "", site)
     block = match["name"] if match["kind"] is None else f"{match['name']} · {match['kind']}"
-    return GridRow(site, block, f"layer {int(match['layer'])}")
+    layer = int(match["layer"])
+    return GridRow(site, block, f"layer {layer}", layer)
 
 
 def head_grid(table: HeadTable, metric: str) -> HeadGrid:

@@ -5,6 +5,7 @@ over time.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import quote
 
 import numpy as np
 
@@ -87,9 +88,7 @@ def heat_section(runs: Sequence[Run]) -> Section | None:
         low, high = color_range([grid for card in cards for grid in card.grids])
         drawn = [_draw(card, f"heat-{number}-{place}", runs, low, high) for place, card in enumerate(cards)]
         blocks += [
-            _moving(card, f"heat-{number}-{place}", low, high)
-            for place, card in enumerate(cards)
-            if len(card.steps) > 1
+            _moving(card, f"heat-{number}-{place}", runs[card.run].name, low, high) for place, card in enumerate(cards)
         ]
         level = chances.get(chance_of(metric) or "")
         remark = None if level is None else tag("span", f"chance {format_number(level)}", class_="scale")
@@ -102,8 +101,16 @@ def heat_section(runs: Sequence[Run]) -> Section | None:
                 class_="heat-metric single" if len(cards) == 1 else "heat-metric",
             )
         )
-    note = "One cell per head. Maps of one metric share their colours; the slider goes back through the validations."
+    note = (
+        "One cell per head; a cell leads to the page of its head. Maps of one metric share their colours; the slider goes "
+        "back through the validations."
+    )
     return section("heads", "Heads", tag("div", *parts, class_="heat-grid"), *blocks, note=note)
+
+
+def head_page() -> Markup:
+    """Where the script shows a single head."""
+    return tag("section", id="head", class_="head-page", hidden=True, aria_label="One head")
 
 
 def _scale(low: float, high: float) -> Markup:
@@ -123,7 +130,16 @@ def _draw(card: HeatCard, name: str, runs: Sequence[Run], low: float, high: floa
             body.append(tag("tr", tag("th", row.block, colspan=str(heads + 1), class_="block", scope="colgroup")))
         block = row.block
         cells = [
-            _cell(row.site, head, float(grid.values[index, head]), grid.counts[index, head], low, high)
+            _cell(
+                card.run,
+                row.site,
+                head,
+                float(grid.values[index, head]),
+                grid.counts[index, head],
+                low,
+                high,
+                not index,
+            )
             for head in range(heads)
         ]
         body.append(tag("tr", tag("th", row.label, scope="row"), *cells))
@@ -149,13 +165,23 @@ def _slider(card: HeatCard, name: str) -> Markup | None:
     )
 
 
-def _cell(site: str, head: int, value: float, count: float, low: float, high: float) -> Markup:
+def _cell(
+    run: int, site: str, head: int, value: float, count: float, low: float, high: float, in_first_row: bool
+) -> Markup:
     seen = format_count(int(count)) if math.isfinite(count) else "unknown"
     hint = f"{site}, head {head}: {format_number(value)} (n = {seen})"
+    reach = "0" if in_first_row and head == 0 else "-1"
     if not math.isfinite(value):
-        return tag("td", format_number(value), title=hint, class_="empty")
+        link = tag("a", format_number(value), href=head_address(run, site, head), tabindex=reach)
+        return tag("td", link, title=hint, class_="empty")
     color = value_color(on_scale(value, low, high))
-    return tag("td", short_number(value), title=hint, style=f"background:{color};color:{ink_on(color)}")
+    link = tag("a", short_number(value), href=head_address(run, site, head), tabindex=reach)
+    return tag("td", link, title=hint, style=f"background:{color};color:{ink_on(color)}")
+
+
+def head_address(run: int, site: str, head: int) -> str:
+    """The part of the page's address that opens one head."""
+    return f"#head={run}/{quote(site, safe='')}/{head}"
 
 
 def short_number(value: float) -> str:
@@ -163,12 +189,24 @@ def short_number(value: float) -> str:
     return f"{value:.2f}" if abs(value) < 10 else f"{value:.3g}"
 
 
-def _moving(card: HeatCard, name: str, low: float, high: float) -> Markup:
+def _moving(card: HeatCard, name: str, run_name: str, low: float, high: float) -> Markup:
     def numbers(values: np.ndarray) -> list[float | None]:
         return [float(f"{value:.4g}") if math.isfinite(value) else None for value in values.ravel().tolist()]
 
-    frames = [numbers(grid.values) for grid in card.grids]
-    counts = [numbers(grid.counts) for grid in card.grids]
+    last = card.grids[-1]
     return data_block(
-        f"{name}-data", {"steps": list(card.steps), "low": low, "high": high, "frames": frames, "counts": counts}
+        f"{name}-data",
+        {
+            "run": card.run,
+            "name": run_name,
+            "stage": card.stage,
+            "metric": last.metric,
+            "sites": [row.site for row in last.rows],
+            "heads": last.values.shape[1],
+            "steps": list(card.steps),
+            "low": low,
+            "high": high,
+            "frames": [numbers(grid.values) for grid in card.grids],
+            "counts": [numbers(grid.counts) for grid in card.grids],
+        },
     )

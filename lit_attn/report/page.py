@@ -20,7 +20,7 @@ from lit_attn.report.explorer import PAGE_BUDGET, Entry, explorer_entries, explo
 from lit_attn.report.files import free_name, prepare_folder, write_files
 from lit_attn.report.gallery import Sample, read_maps
 from lit_attn.report.heads import head_grid, latest
-from lit_attn.report.heat import constant_chances, head_metrics, heat_section
+from lit_attn.report.heat import constant_chances, head_metrics, head_page, heat_section
 from lit_attn.report.markup import Markup, data_block, join, tag
 from lit_attn.report.overview import page_head
 from lit_attn.report.paintings import Painted, painted_sheets, painting_section
@@ -34,7 +34,18 @@ from lit_attn.report.text import slug
 from lit_attn.report.writing import writing_section
 
 _MOST_MAPS = 2
-_SCRIPTS = ("page.js", "heat.js", "weights.js", "map.js", "explorer.js", "writing.js")
+_SCRIPTS = (
+    "page.js",
+    "pictures.js",
+    "heat.js",
+    "weights.js",
+    "map.js",
+    "scene.js",
+    "choices.js",
+    "pane.js",
+    "explorer.js",
+    "head.js",
+)
 
 
 def write_report(runs: Sequence[Path], out: Path | None = None) -> Path:
@@ -173,7 +184,8 @@ def build_page(
             Markup(f"<style>{style}</style>"),
         ]
     )
-    main = tag("main", *(part.content for part in sections))
+    has_heads = any(part.name == "heads" for part in sections)
+    main = tag("main", head_page() if has_heads else None, *(part.content for part in sections))
     colors = data_block("palette", list(drawing.palette()))
     body = join([page_head(runs, table), _menu(sections), main, colors, Markup(f"<script>{script}</script>")])
     return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>{body}</body></html>\n'

@@ -1,7 +1,7 @@
 """What does the model write? Pictures, each beside the model's own text and the gold text.
 
 The text is the fact `written` of a gallery sample. A fact `verdicts` has a word per sentence of it, `true`, `false`
-or `unclear`; each sentence then carries its sign. Pictures are those of the explorer, which the page carries once.
+or `unclear`; each sentence then carries its sign. Pictures are those of the explorer; the page carries each once.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ def writing_section(runs: Sequence[Run], entries: Sequence[Entry]) -> Section | 
         chosen = {sample.path for sample in run.writing}
         shown = [entry for entry in entries if entry.run == index and entry.sample.path in chosen]
         if shown:
-            judged = judged or any(_verdicts(entry.sample) for entry in shown)
+            judged = judged or any(_verdicts(entry.sample) for entry in shown if isinstance(entry.sample, Sample))
             title = tag("h3", run_dot(look), f" {run.name}") if len(runs) > 1 else None
             parts.append(join([title, *(_row(entry) for entry in shown)]))
     if not parts:
@@ -42,10 +42,11 @@ def _legend() -> Markup:
 
 def _row(entry: Entry) -> Markup:
     sample = entry.sample
-    if sample.picture is None:
+    assert isinstance(sample, Sample)
+    if entry.picture is None:
         picture = tag("span", class_="no-picture")
     else:
-        picture = tag("img", alt=f"Picture of {sample.sample_id}", data_picture_of=str(entry.number))
+        picture = tag("img", alt=f"Picture of {sample.sample_id}", data_picture=entry.picture)
     written = tag("div", tag("h4", "The model"), _written(sample), class_="by-model")
     gold = tag("div", tag("h4", "Gold"), _prose(sentences(sample.title)), class_="by-gold")
     return tag("article", tag("div", picture), written, gold, class_="writing")

@@ -49,20 +49,20 @@ def weights(run: Path, key: str, sample: int = 0) -> np.ndarray:
 
 
 def words(page: webdriver.Chrome) -> list[WebElement]:
-    return page.find_elements(By.CSS_SELECTOR, "#words button")
+    return page.find_elements(By.CSS_SELECTOR, ".pane:not([hidden]) [data-words=words] button")
 
 
 def boxes(page: webdriver.Chrome) -> dict[int, WebElement]:
-    found = page.find_elements(By.CSS_SELECTOR, "#picture .box")
-    return {int(box.get_attribute("data-region") or -1): box for box in found}
+    found = page.find_elements(By.CSS_SELECTOR, "[data-pane='0'] .box")
+    return {int(box.get_attribute("data-index") or -1): box for box in found}
 
 
-def opacities(page: webdriver.Chrome) -> np.ndarray:
+def opacities(page: webdriver.Chrome, pane: int = 0) -> np.ndarray:
     script = """
-        const boxes = [...document.querySelectorAll("#picture .box")];
-        return boxes.map((box) => [Number(box.dataset.region), Number(getComputedStyle(box).opacity)]);
+        const boxes = [...document.querySelectorAll(`[data-pane="${arguments[0]}"] .box`)];
+        return boxes.map((box) => [Number(box.dataset.index), Number(getComputedStyle(box).opacity)]);
     """
-    pairs = page.execute_script(script)
+    pairs = page.execute_script(script, pane)
     return np.array([opacity for _, opacity in sorted(map(tuple, pairs))])
 
 
@@ -71,7 +71,11 @@ def hover(page: webdriver.Chrome, target: WebElement) -> None:
 
 
 def choose_head(page: webdriver.Chrome, head: str) -> None:
-    page.execute_script("document.querySelector(`#heads-choice input[value='${arguments[0]}']`).click()", head)
+    page.execute_script("document.querySelector(`[data-role=head] input[value='${arguments[0]}']`).click()", head)
+
+
+def role(page: webdriver.Chrome, name: str, pane: int = 0) -> WebElement:
+    return page.find_element(By.CSS_SELECTOR, f"[data-pane='{pane}'] [data-role='{name}']")
 
 
 def test_opens_from_disk_without_errors_or_network(page: webdriver.Chrome, run: Path) -> None:
@@ -81,7 +85,7 @@ def test_opens_from_disk_without_errors_or_network(page: webdriver.Chrome, run: 
     asked = [found["params"]["request"]["url"] for found in messages if found["method"] == "Network.requestWillBeSent"]
     assert {url.split(":", 1)[0] for url in asked} <= {"file", "data", "about"}
     assert page.execute_script(
-        "return document.querySelector('#picture image').href.baseVal.startsWith('data:image/png')"
+        "return document.querySelector('.picture image').href.baseVal.startsWith('data:image/png')"
     )
     assert len(words(page)) == 14
     assert len(boxes(page)) == 36
@@ -123,14 +127,14 @@ def test_another_head_changes_the_boxes(page: webdriver.Chrome, run: Path) -> No
 def test_strongest_regions_and_gold_mass_are_listed(page: webdriver.Chrome, run: Path) -> None:
     mean = weights(run, "cross").mean(axis=0)[2]
     words(page)[2].click()
-    listed = page.find_elements(By.CSS_SELECTOR, "#strongest li")
+    listed = page.find_elements(By.CSS_SELECTOR, "[data-role=strongest] li")
     numbers = [int(item.text.split("(")[1].split(")")[0]) for item in listed]
     assert numbers == np.argsort(-mean)[:6].tolist()
     gold = [region for region in range(36) if region % 6 == 0]
-    reading = page.find_element(By.ID, "gold-reading").text
+    reading = role(page, "gold").text
     assert reading.startswith(f"{100 * mean[gold].sum():.0f} % of the weight is on the 6 named regions")
-    marked = page.find_elements(By.CSS_SELECTOR, "#picture .box.gold")
-    assert sorted(int(box.get_attribute("data-region") or -1) for box in marked) == gold
+    marked = page.find_elements(By.CSS_SELECTOR, ".picture .box.gold")
+    assert sorted(int(box.get_attribute("data-index") or -1) for box in marked) == gold
 
 
 def test_pointing_at_a_box_lights_words_by_the_columns_of_the_map(page: webdriver.Chrome, run: Path) -> None:
@@ -138,11 +142,11 @@ def test_pointing_at_a_box_lights_words_by_the_columns_of_the_map(page: webdrive
     boxes(page)[7].send_keys(Keys.NULL)
     shown = [float(word.get_attribute("data-weight") or "nan") for word in words(page)]
     assert np.abs(np.array(shown) - mean[:, 7]).max() < 0.01
-    assert "is attended to by these words" in page.find_element(By.ID, "reading").text
+    assert "is attended to by these words" in role(page, "reading").text
 
 
 def test_maps_from_regions_to_words_and_within_words(page: webdriver.Chrome, run: Path) -> None:
-    sites = Select(page.find_element(By.ID, "site-choice"))
+    sites = Select(role(page, "part"))
     sites.select_by_index(1)
     match = weights(run, "match")[0]
     hover(page, words(page)[2])
@@ -150,7 +154,7 @@ def test_maps_from_regions_to_words_and_within_words(page: webdriver.Chrome, run
     boxes(page)[4].send_keys(Keys.NULL)
     shown = np.array([float(word.get_attribute("data-weight") or "nan") for word in words(page)])
     assert np.abs(shown - match[4]).max() < 0.01
-    assert "attends to these words" in page.find_element(By.ID, "reading").text
+    assert "attends to these words" in role(page, "reading").text
     sites.select_by_index(2)
     within = weights(run, "self").mean(axis=0)
     words(page)[5].click()
@@ -167,11 +171,13 @@ def test_keyboard_alone_is_enough(page: webdriver.Chrome, run: Path) -> None:
     assert len(words(page)) == 10
     ActionChains(page).send_keys(Keys.HOME).perform()
     mean = weights(run, "cross").mean(axis=0)
-    ActionChains(page).send_keys(Keys.TAB, Keys.TAB, Keys.ARROW_RIGHT).perform()
-    assert page.execute_script("return document.querySelector('#heads-choice input:checked').value") == "0"
+    page.execute_script("document.querySelector('[data-role=head] input:checked').focus()")
+    ActionChains(page).send_keys(Keys.ARROW_RIGHT).perform()
+    assert page.execute_script("return document.querySelector('[data-role=head] input:checked').value") == "0"
+    assert page.execute_script("return document.activeElement.value") == "0"
     choose_head(page, "mean")
     page.execute_script("arguments[0].focus()", words(page)[0])
-    ActionChains(page).send_keys(Keys.TAB, Keys.TAB).perform()
+    ActionChains(page).send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT).perform()
     assert page.switch_to.active_element == words(page)[2]
     assert opacities(page).argmax() == mean[2].argmax()
     assert page.execute_script("return getComputedStyle(document.activeElement).outlineStyle") == "solid"
@@ -180,7 +186,7 @@ def test_keyboard_alone_is_enough(page: webdriver.Chrome, run: Path) -> None:
     assert opacities(page).argmax() == mean[2].argmax()
     page.execute_script("arguments[0].focus()", boxes(page)[0])
     ActionChains(page).send_keys(Keys.ARROW_RIGHT).perform()
-    assert page.execute_script("return document.activeElement.dataset.region") == "1"
+    assert page.execute_script("return document.activeElement.dataset.index") == "1"
     ActionChains(page).send_keys(Keys.ESCAPE).perform()
     assert len(set(opacities(page))) == 1
 
@@ -190,7 +196,7 @@ def test_injected_markup_is_only_text(page: webdriver.Chrome) -> None:
     thumbs[4].click()
     hover(page, words(page)[0])
     assert words(page)[0].text == HOSTILE
-    assert page.find_element(By.ID, "sample-title").text == HOSTILE
+    assert role(page, "title").text == HOSTILE
     assert page.find_element(By.TAG_NAME, "h1").text.startswith(HOSTILE)
     assert page.execute_script("return window.injected === undefined")
     assert page.get_log("browser") == []
@@ -198,15 +204,15 @@ def test_injected_markup_is_only_text(page: webdriver.Chrome) -> None:
 
 def test_sample_without_a_picture(page: webdriver.Chrome) -> None:
     page.find_elements(By.CSS_SELECTOR, "#strip button")[3].click()
-    assert page.find_elements(By.CSS_SELECTOR, "#picture image") == []
+    assert page.find_elements(By.CSS_SELECTOR, ".picture image") == []
     assert len(boxes(page)) == 36
 
 
 def test_whole_map_and_slider(page: webdriver.Chrome, run: Path) -> None:
-    page.execute_script("document.getElementById('map-fold').open = true")
+    page.execute_script("document.querySelector('[data-role=fold]').open = true")
     size = page.execute_async_script(
-        "const [done, map] = [arguments[0], document.getElementById('map')];"
-        "setTimeout(() => done([map.width, map.height]), 50);"
+        "const done = arguments[0]; setTimeout(() => { const map = document.querySelector('.whole-map canvas');"
+        "done([map.width, map.height]); }, 50);"
     )
     assert size == [36, 14]
     slider = page.find_element(By.CSS_SELECTOR, "input[data-heat]")
@@ -270,9 +276,79 @@ def test_another_run_shows_the_same_sample(
     browser.get(write_report([small_run, other]).as_uri())
     words(browser)[2].click()
     assert opacities(browser).argmax() != 17
-    Select(browser.find_element(By.ID, "run-choice")).select_by_visible_text("other")
+    Select(role(browser, "run")).select_by_visible_text("other")
     shown = [thumb for thumb in browser.find_elements(By.CSS_SELECTOR, "#strip button") if thumb.is_displayed()]
     assert [thumb.get_attribute("data-id") for thumb in shown] == ["scene-0", "scene-1"]
     assert opacities(browser).argmax() == 17
     words(browser)[3].click()
-    assert "the weights are not numbers here" in browser.find_element(By.ID, "reading").text
+    assert "there are no numbers here" in role(browser, "reading").text
+
+
+def test_side_by_side_shows_both_runs_and_follows_the_pointer(
+    browser: webdriver.Chrome, tmp_path: Path, small_run: Path, sample_writer: Callable[..., None]
+) -> None:
+    other = tmp_path / "checkpoints" / "other"
+    shutil.copytree(small_run, other)
+    (other / "run.json").unlink()
+    with np.load(other / "gallery" / "scene-0.npz") as stored:
+        arrays = dict(stored)
+    arrays["cross"][:, 2] = np.eye(36)[17]
+    np.savez(other / "gallery" / "scene-0.npz", **arrays)
+    browser.get(write_report([small_run, other]).as_uri())
+    browser.find_element(By.ID, "compare").click()
+    hover(browser, words(browser)[2])
+    assert opacities(browser, 0).argmax() == weights(small_run, "cross")[0, 2].argmax()
+    assert opacities(browser, 1).argmax() == 17
+    chosen = Select(role(browser, "run", 1)).first_selected_option.text
+    assert (Select(role(browser, "run")).first_selected_option.text, chosen) == ("small", "other")
+    browser.find_element(By.ID, "compare").click()
+    assert len(browser.find_elements(By.CSS_SELECTOR, ".pane:not([hidden])")) == 1
+
+
+def test_attribution_methods_stand_beside_attention(browser: webdriver.Chrome, small_run: Path) -> None:
+    scores = np.full((14, 36), np.nan, np.float32)
+    scores[2] = np.linspace(-2, 1, 36)
+    (small_run / "gallery" / "attribution").mkdir()
+    np.savez(small_run / "gallery" / "attribution" / "scene-0.npz", **{"gae.words.regions": scores})
+    browser.get(write_report([small_run]).as_uri())
+    Select(role(browser, "method")).select_by_visible_text("gae")
+    hover(browser, words(browser)[2])
+    shown = [float(box.get_attribute("data-weight") or "nan") for _, box in sorted(boxes(browser).items())]
+    np.testing.assert_allclose(shown, scores[2], atol=2 / 127)
+    assert opacities(browser).argmax() == 0, "the largest size, whatever its sign"
+    assert "against" in str(boxes(browser)[0].get_attribute("class"))
+    assert "against" not in str(boxes(browser)[35].get_attribute("class"))
+    hover(browser, words(browser)[3])
+    assert "there are no numbers here" in role(browser, "reading").text
+
+
+def test_a_cell_of_the_heat_map_leads_to_the_page_of_its_head(page: webdriver.Chrome, run: Path) -> None:
+    link = page.find_element(By.CSS_SELECTOR, "table.heat a[href='#head=0/decoder.2.cross/5']")
+    page.execute_script("arguments[0].click()", link)
+    head = page.find_element(By.ID, "head")
+    assert head.find_element(By.TAG_NAME, "h2").text == "decoder.2.cross, head 5"
+    value = next(
+        line.split(",")[3]
+        for line in (run / "attention" / "val-00001000.csv").read_text().splitlines()
+        if line.startswith("decoder.2.cross,5,entropy")
+    )
+    assert f"{float(value):.3g}" in head.find_element(By.TAG_NAME, "table").text
+    assert not page.find_element(By.ID, "gallery").is_displayed()
+    maps = head.find_elements(By.CSS_SELECTOR, ".head-map")
+    assert len(maps) == 5
+    maps[1].click()
+    assert not head.is_displayed()
+    assert page.execute_script("return document.querySelector('[data-role=head] input:checked').value") == "5"
+    assert role(page, "title").text == "scene-1"
+    page.execute_script("arguments[0].click()", words(page)[2])
+    assert opacities(page).argmax() == weights(run, "cross", 1)[5, 2].argmax()
+
+
+def test_the_stepper_goes_through_the_words(page: webdriver.Chrome, run: Path) -> None:
+    mean = weights(run, "cross").mean(axis=0)
+    words(page)[4].click()
+    role(page, "on").click()
+    assert role(page, "step").text == "word 6 of 14"
+    assert opacities(page).argmax() == mean[5].argmax()
+    role(page, "back").click()
+    assert opacities(page).argmax() == mean[4].argmax()

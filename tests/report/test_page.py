@@ -142,8 +142,8 @@ def test_nothing_from_data_becomes_markup(
         assert not any("onerror" in attributes for _, attributes in found.found)
         assert not any(name == "img" and attributes.get("src") == "x" for name, attributes in found.found)
         assert not any(name == "b" for name, _ in found.found)
-    sample = next(json.loads(text) for text in single.scripts if '"words"' in text)
-    assert sample["words"] == [HOSTILE, "sofa", "?\ufffd"]
+    sample = next(json.loads(text) for text in single.scripts if '"streams"' in text)
+    assert sample["streams"][0]["items"] == [HOSTILE, "sofa", "?\ufffd"]
     for document in (tmp_path / "one" / "figures").glob("*.svg"):
         assert "<script" not in document.read_text(encoding="utf-8")
     assert "<script" not in (tmp_path / "one" / "scores.md").read_text(encoding="utf-8")

@@ -24,6 +24,8 @@ def resize(page: Any, width: int) -> None:
 
 
 def test_pictures_are_there_and_hostile_text_is_inert(page: Any) -> None:
+    page.execute_script("document.querySelectorAll('.writing img').forEach((image) => image.scrollIntoView())")
+    page.execute_async_script("setTimeout(arguments[0], 300)")
     widths = "return [...document.querySelectorAll('.writing img')].map((image) => image.naturalWidth)"
     assert page.execute_script(widths) == [480] * 11
     read = "return document.querySelectorAll('.writing')[1].querySelector('.by-model li span:last-child').textContent"
@@ -33,8 +35,8 @@ def test_pictures_are_there_and_hostile_text_is_inert(page: Any) -> None:
 
 
 def test_explorer_opens_between_words_and_regions(page: Any) -> None:
-    chosen = "return document.getElementById('site-choice').selectedOptions[0].textContent"
-    assert page.execute_script(chosen) == "decoder.2.cross (words → regions)"
+    chosen = "return document.querySelector('[data-role=part]').selectedOptions[0].textContent"
+    assert page.execute_script(chosen) == "decoder · cross (words → regions)"
 
 
 def test_side_by_side_when_wide_below_each_other_when_narrow(page: Any) -> None:

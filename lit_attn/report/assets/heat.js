@@ -1,4 +1,4 @@
-// What did the heads do earlier? The slider under a heat map goes back through the validations.
+// What did the heads do? The slider under a heat map goes back through the validations; arrow keys walk over its cells.
 
 function inkOn(color) {
   const linear = [1, 3, 5].map((start) => {
@@ -19,7 +19,7 @@ function showValidation(table, data, colors, place) {
     const known = value !== null;
     const position = high > low ? Math.min(1, Math.max(0, (value - low) / (high - low))) : 0.5;
     const color = known ? colors[Math.round(position * (colors.length - 1))] : "";
-    cell.textContent = known ? shortNumber(value) : "–";
+    (cell.querySelector("a") || cell).textContent = known ? shortNumber(value) : "–";
     cell.classList.toggle("empty", !known);
     cell.style.background = color;
     cell.style.color = known ? inkOn(color) : "";
@@ -41,4 +41,23 @@ function startSliders() {
   });
 }
 
+// One cell of each table can be reached with Tab; arrows go on from there.
+function startCells() {
+  document.querySelectorAll("table.heat").forEach((table) => {
+    const rows = [...table.querySelectorAll("tbody tr")].map((row) => [...row.querySelectorAll("td a")]).filter((row) => row.length);
+    table.addEventListener("keydown", (event) => {
+      const y = rows.findIndex((row) => row.includes(event.target));
+      const move = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
+      if (y < 0 || !move) return;
+      event.preventDefault();
+      const row = rows[Math.min(rows.length - 1, Math.max(0, y + move[0]))];
+      const next = row[Math.min(row.length - 1, Math.max(0, rows[y].indexOf(event.target) + move[1]))];
+      event.target.tabIndex = -1;
+      next.tabIndex = 0;
+      next.focus();
+    });
+  });
+}
+
 startSliders();
+startCells();

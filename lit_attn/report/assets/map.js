@@ -1,48 +1,53 @@
 // What does a whole map look like? Rows are queries, columns keys; colours run from 0 to the largest weight.
-function startMap(view, state, name) {
-  function labelMap(line, stream, count, side, cell) {
-    const labels = Array.from({ length: count }, (_, index) => {
-      const label = element("span", {}, (stream === "words" ? state.sample.words : state.sample.labels)[index]);
-      label.style[side] = label.style.lineHeight = `${cell}px`;
-      return label;
-    });
-    line.style.fontSize = `${Math.min(13, cell - 1)}px`;
-    line.replaceChildren(...labels);
+let mapColors = null;
+function colorOf(value, top, signed) {
+  if (Number.isNaN(value)) return [128, 128, 128];
+  if (signed) {
+    const share = Math.min(1, Math.abs(value) / top);
+    const end = value < 0 ? [0, 90, 160] : [230, 159, 0];
+    return end.map((channel) => Math.round(245 + (channel - 245) * share));
   }
+  mapColors = mapColors || readBlock("palette").map((color) => [1, 3, 5].map((start) => parseInt(color.slice(start, start + 2), 16)));
+  return mapColors[Math.round(Math.min(1, value / top) * (mapColors.length - 1))];
+}
 
-  let colors = null;
-  function drawMap() {
-    const map = state.map;
-    view.mapReading.textContent = "";
-    if (!map) [view.rows, view.columns].forEach((line) => line.replaceChildren());
-    view.canvas.hidden = !map;
-    if (!map || !byId("map-fold").open) return;
-    colors = colors || readBlock("palette").map((color) => [1, 3, 5].map((start) => parseInt(color.slice(start, start + 2), 16)));
-    view.canvas.width = map.width;
-    view.canvas.height = map.queries;
-    const cell = Math.max(9, Math.min(24, Math.floor(1000 / map.width), Math.floor(620 / map.queries)));
-    view.canvas.style.width = `${map.width * cell}px`;
-    view.canvas.style.height = `${map.queries * cell}px`;
-    labelMap(view.rows, map.query, map.queries, "height", cell);
-    labelMap(view.columns, map.keys, map.width, "width", cell);
-    const rows = Array.from({ length: map.queries }, (_, query) => map.row(state.head, query));
-    const top = Math.max(...rows.flat().filter((weight) => !Number.isNaN(weight)), 1e-12);
-    const context = view.canvas.getContext("2d");
-    const pixels = context.createImageData(map.width, map.queries);
-    rows.flat().forEach((weight, place) => {
-      const color = Number.isNaN(weight) ? [128, 128, 128] : colors[Math.round((weight / top) * (colors.length - 1))];
-      pixels.data.set([...color, 255], 4 * place);
-    });
-    context.putImageData(pixels, 0, 0);
-    view.mapReading.textContent = `Rows: ${map.query}. Columns: ${map.keys}. Brightest cell: ${percent(top)}.`;
-  }
-  byId("map-fold").addEventListener("toggle", drawMap);
-  view.canvas.addEventListener("mousemove", (event) => {
-    const map = state.map;
-    if (!map) return;
-    const query = Math.min(map.queries - 1, Math.floor((event.offsetY / view.canvas.clientHeight) * map.queries));
-    const key = Math.min(map.width - 1, Math.floor((event.offsetX / view.canvas.clientWidth) * map.width));
-    view.mapReading.textContent = `${name(map.query, query)} → ${name(map.keys, key)}: ${percent(map.at(state.head, query, key))}`;
+// Draws a view into a canvas, one pixel per weight, and gives the largest size.
+function paintView(canvas, view) {
+  const rows = Array.from({ length: view.queries }, (_, query) => view.row(query));
+  const top = rows.flat().reduce((most, value) => (Number.isNaN(value) ? most : Math.max(most, Math.abs(value))), 1e-12);
+  canvas.width = view.width;
+  canvas.height = view.queries;
+  const context = canvas.getContext("2d");
+  const pixels = context.createImageData(view.width, view.queries);
+  rows.flat().forEach((value, place) => pixels.data.set([...colorOf(value, top, view.signed), 255], 4 * place));
+  context.putImageData(pixels, 0, 0);
+  return top;
+}
+
+// One view with the names of its rows and columns; `read` is told what the pointer is on.
+function wholeMap(sample, view, format, read) {
+  const cell = Math.max(9, Math.min(24, Math.floor(1000 / view.width), Math.floor(620 / view.queries)));
+  const names = (stream, side) => {
+    const line = element("div", { class: side === "width" ? "map-columns" : "map-rows" });
+    line.style.fontSize = `${Math.min(13, cell - 1)}px`;
+    line.append(
+      ...streamOf(sample, stream).items.map((item) => {
+        const label = element("span", {}, item);
+        label.style[side] = label.style.lineHeight = `${cell}px`;
+        return label;
+      }),
+    );
+    return line;
+  };
+  const canvas = element("canvas", { class: "map", role: "img", "aria-label": `Map from ${view.query} to ${view.keys}` });
+  const top = paintView(canvas, view);
+  canvas.style.width = `${view.width * cell}px`;
+  canvas.style.height = `${view.queries * cell}px`;
+  canvas.addEventListener("mousemove", (event) => {
+    const query = Math.min(view.queries - 1, Math.floor((event.offsetY / canvas.clientHeight) * view.queries));
+    const key = Math.min(view.width - 1, Math.floor((event.offsetX / canvas.clientWidth) * view.width));
+    read(`${itemName(sample, view.query, query)} → ${itemName(sample, view.keys, key)}: ${format(view.at(query, key))}`);
   });
-  return drawMap;
+  const caption = `Rows: ${view.query}. Columns: ${view.keys}. Strongest cell: ${format(top)}.`;
+  return element("figure", {}, element("figcaption", { class: "note" }, caption), element("div", { class: "whole-map" }, names(view.keys, "width"), names(view.query, "height"), canvas));
 }

@@ -1,28 +1,61 @@
-// How are attention weights read from the page? As bytes, each row scaled by its largest weight; see payload.py.
+// How are attention weights read from the page? As bytes, each row scaled by its largest size; see payload.py.
 
-// One map, decoded when it is first shown. `row` and `column` give weights for one head, or their mean for head "mean".
+// One map, decoded when it is first shown.
 class AttentionMap {
   constructor(stored) {
-    Object.assign(this, stored);
     [this.heads, this.queries, this.width] = stored.shape;
-    this.data = bytes(stored.codes);
+    const data = bytes(stored.codes);
+    this.data = stored.signed ? new Int8Array(data.buffer) : data;
+    this.steps = stored.signed ? 127 : 255;
+    this.signed = stored.signed;
     this.maxima = new Float32Array(bytes(stored.scales).buffer);
   }
   at(head, query, key) {
-    if (head === "mean") {
-      let sum = 0;
-      for (let one = 0; one < this.heads; one += 1) sum += this.at(one, query, key);
-      return sum / this.heads;
-    }
     const row = head * this.queries + query;
-    return (this.data[row * this.width + key] * this.maxima[row]) / 255;
+    return (this.data[row * this.width + key] * this.maxima[row]) / this.steps;
   }
-  row(head, query) {
-    return Array.from({ length: this.width }, (_, key) => this.at(head, query, key));
+}
+
+// What is shown from one stream to another: one head of one map, or the mean of heads, of layers, or of both.
+class AttentionView {
+  constructor(stored, maps, head) {
+    Object.assign(this, { query: stored.query, keys: stored.keys, site: stored.site, shared: stored.shared || false });
+    this.queries = maps[0].queries;
+    this.width = maps[0].width;
+    this.signed = maps.some((map) => map.signed);
+    this.sources = maps.flatMap((map) => (head === "mean" ? Array.from({ length: map.heads }, (_, one) => [map, one]) : [[map, Math.min(head, map.heads - 1)]]));
   }
-  column(head, key) {
-    return Array.from({ length: this.queries }, (_, query) => this.at(head, query, key));
+  at(query, key) {
+    let sum = 0;
+    for (const [map, head] of this.sources) sum += map.at(head, query, key);
+    return sum / this.sources.length;
   }
+  row(query) {
+    return Array.from({ length: this.width }, (_, key) => this.at(query, key));
+  }
+  column(key) {
+    return Array.from({ length: this.queries }, (_, query) => this.at(query, key));
+  }
+}
+
+// Samples are read and their maps decoded when first asked for.
+const samples = new Map();
+function loadSample(number) {
+  if (!samples.has(number)) samples.set(number, { ...readBlock(`sample-${number}`), decoded: new Map() });
+  return samples.get(number);
+}
+function decoded(sample, stored) {
+  if (!sample.decoded.has(stored)) sample.decoded.set(stored, new AttentionMap(stored));
+  return sample.decoded.get(stored);
+}
+const streamOf = (sample, name) => sample.streams.find((stream) => stream.name === name);
+
+// Items that lie on the picture carry their number, and so do words that occur more than once.
+function itemName(sample, stream, index) {
+  const { items, kind } = streamOf(sample, stream);
+  if (kind === "cells") return items[index];
+  const alone = kind === "text" && items.indexOf(items[index]) === items.lastIndexOf(items[index]);
+  return alone ? items[index] : `${items[index]} (${index})`;
 }
 
 // Intersection over union of two boxes.
