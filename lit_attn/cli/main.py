@@ -18,10 +18,15 @@ usage: lit-attn VERB ...
 
   fit RECIPE [--model.alignment NAME] [--run NAME]   train; also --resume auto, --ckpt_path last, --from_weights FILE
   validate | test | predict RECIPE --ckpt_path FILE  score a trained model, or --from_weights FILE.safetensors
+  ablate RECIPE --config probes/all --ckpt_path FILE mute one head at a time: which heads matter, and do probes tell?
+  explain MODEL [--methods A,B] [--samples N]        which inputs caused an output, by many methods, and how faithful each is
   convert ort|attngan FILE …                         published weights into ours
   extract regions | grid | ocr IMAGES --out PLACE    features and words of your own pictures
   prepare labels KARPATHY.json --out FOLDER          vocabulary and labels in the public layout
+  prepare annotations CAPTIONS [--pipeline NAME]     grammar, noun phrases and spatial triples of captions, once
   report RUN [RUN ...] [--out FOLDER]                tables, figures and one HTML page from run folders
+  study RECIPE … [--alignments all] [--seeds 0,1,2]  the grid of runs, then one table with the noise shown
+  correlate MODEL --out FOLDER                       does attention rank tokens as blank-out and gradients do?
   recipes ls | show NAME | copy NAME [FILE]          what is shipped
   doctor                                             what is installed, and what each missing thing disables
 
@@ -71,10 +76,16 @@ def dispatch(argv: Sequence[str]) -> int:
         "recipes": _recipes,
         "doctor": _doctor,
         "report": _report,
+        "ablate": _ablate,
+        "explain": _explain,
         "convert": _convert,
         "extract": _extract,
         "prepare": _prepare,
+        "correlate": _correlate,
+        "study": _study,
     }
+    if verb == "_nursery":  # the process that starts the runs of a study
+        return _nursery(rest)
     if verb not in verbs:
         known = [*TRAINING, *verbs]
         raise UserError(f"Unknown verb {verb!r}.{did_you_mean(verb, known)} Known: {', '.join(known)}.")
@@ -119,10 +130,31 @@ def _report(argv: list[str]) -> int:
             raise UserError(f"Unknown option {word!r}. Usage: lit-attn report RUN [RUN ...] [--out FOLDER]")
         else:
             runs.append(_run_folder(word))
+    studies = [run for run in runs if (run / "study.json").is_file()]
+    if studies and (len(runs) > 1 or out is not None):
+        raise UserError(f"{studies[0]} is a study; report it alone and without --out, or name its run folders.")
+    if studies:
+        from lit_attn.report.study_report import write_study_report
+
+        for path in write_study_report(studies[0]):
+            _say(f"report: {path}")
+        return 0
     if not runs:
         raise UserError("Usage: lit-attn report RUN [RUN ...] [--out FOLDER]")
     _say(f"report: {write_report(runs, out)}")
     return 0
+
+
+def _ablate(argv: list[str]) -> int:
+    from lit_attn.cli.ablating import run
+
+    return run(argv)
+
+
+def _explain(argv: list[str]) -> int:
+    from lit_attn.cli.explain import run
+
+    return run(argv)
 
 
 def _convert(argv: list[str]) -> int:
@@ -137,10 +169,28 @@ def _extract(argv: list[str]) -> int:
     return run(argv)
 
 
+def _correlate(argv: list[str]) -> int:
+    from lit_attn.cli.correlate import run
+
+    return run(argv)
+
+
 def _prepare(argv: list[str]) -> int:
     from lit_attn.cli.prepare import run
 
     return run(argv)
+
+
+def _study(argv: list[str]) -> int:
+    from lit_attn.cli.study import run
+
+    return run(argv)
+
+
+def _nursery(argv: list[str]) -> int:
+    from lit_attn.cli.study import nursery
+
+    return nursery(argv, main)
 
 
 def _run_folder(word: str) -> Path:

@@ -27,10 +27,13 @@ from lit_attn.callbacks.paintings import PaintingPictures
 from lit_attn.checkpoint import read_weights, transfer
 from lit_attn.cli.progress import PlainProgress, print_scores
 from lit_attn.cli.recipes import find_recipe
+from lit_attn.data.agreement_grammar import AgreementGrammar
 from lit_attn.data.attngan_folder import AttnGanFolder
 from lit_attn.data.captioning import CaptioningData
 from lit_attn.data.clevr import Clevr
 from lit_attn.data.karpathy import KarpathyCaptions
+from lit_attn.data.labelled_sentences import SentenceData
+from lit_attn.data.linzen import Linzen
 from lit_attn.data.precomp import PrecompMatching
 from lit_attn.data.questions import QuestionData
 from lit_attn.data.reading import ReadingData
@@ -47,6 +50,7 @@ from lit_attn.errors import UserError, did_you_mean
 from lit_attn.files import write_text
 from lit_attn.run.checkpoint_io import SafeCheckpointIO, load_checkpoint
 from lit_attn.run.checkpoints import Checkpoints
+from lit_attn.run.claim import claim, cleared, left_without_checkpoint, released
 from lit_attn.run.folder import BEST, LAST, RunInfo, default_name, latest_run, new_folder, now, stem
 from lit_attn.run.guard import check_hyperparameters, check_same
 from lit_attn.run.metrics_csv import KeepMetrics, MetricsCsv
@@ -54,6 +58,7 @@ from lit_attn.run.precision import BatchDoublePrecision
 from lit_attn.run.record import RunRecord
 from lit_attn.run.rng import RandomState
 from lit_attn.run.wandb_logger import ID_FILE, KeepWandbId, SafeWandbLogger
+from lit_attn.tasks.agreement import Agreement
 from lit_attn.tasks.answering import Answering
 from lit_attn.tasks.captioning import Captioning
 from lit_attn.tasks.classifying import Classifying
@@ -70,16 +75,17 @@ FOLDER_VARIABLE = "LIT_ATTN_RUN_FOLDER"
 """Tells the processes that Lightning starts for DDP which folder the first one chose."""
 
 
-def run(verb: str, argv: list[str]) -> int:
+def run(verb: str, argv: list[str], kind: "type[Training] | None" = None) -> int:
     """Run one training verb and return its exit code."""
+    kind = kind or Training
     _quiet()
     if os.getcwd() not in sys.path:  # a user's own alignment, probe or data module often lies beside the command
         sys.path.append(os.getcwd())
     arguments, recipe = _expand(argv)
     arguments = _model_of_weights(verb, arguments)
     try:
-        Training.recipe = recipe
-        cli = Training(verb, arguments)
+        kind.recipe = recipe
+        cli = kind(verb, arguments)
     except ArgumentError as error:
         raise UserError(_shorten(error)) from error
     return cli.code
@@ -166,12 +172,12 @@ def _reason(message: str) -> str:
 SHIPPED = (
     Matching, Captioning, PrecompMatching, ScenesMatching, ScenesCaptions, ScenesParagraphs, KarpathyCaptions, TellMeMore,
     RegionFolder, Answering, Reading, ScenesQuestions, ScenesReading, Clevr, TextVqa, OwnQuestions, Synthesis, DamsmTraining,
-    Classifying, ScenesPictures, AttnGanFolder,
+    Classifying, ScenesPictures, AttnGanFolder, Agreement, Linzen, AgreementGrammar,
 )  # fmt: skip
 """Tasks and data sets that may be named without their path, because they are imported here."""
 
 
-WORDED = (CaptioningData, QuestionData, ReadingData, SynthesisData)
+WORDED = (CaptioningData, QuestionData, ReadingData, SynthesisData, SentenceData)
 """Data sets whose models keep words, and perhaps answers, with their weights."""
 
 
@@ -198,19 +204,24 @@ class Training(LightningCLI):
         self.verb = verb
         self.code = 0
         self.resumed = False
-        super().__init__(
-            L.LightningModule,
-            L.LightningDataModule,
-            subclass_mode_model=True,
-            subclass_mode_data=True,
-            save_config_callback=None,
-            auto_configure_optimizers=False,
-            load_from_checkpoint_support=False,
-            seed_everything_default=0,
-            trainer_defaults={"num_sanity_val_steps": 0, "use_distributed_sampler": False, "logger": False},
-            parser_kwargs={"exit_on_error": False, **{v: {"exit_on_error": False} for v in self.subcommands()}},
-            args=[verb, *arguments],
-        )
+        self._held: int | None = None
+        try:
+            super().__init__(
+                L.LightningModule,
+                L.LightningDataModule,
+                subclass_mode_model=True,
+                subclass_mode_data=True,
+                save_config_callback=None,
+                auto_configure_optimizers=False,
+                load_from_checkpoint_support=False,
+                seed_everything_default=0,
+                trainer_defaults={"num_sanity_val_steps": 0, "use_distributed_sampler": False, "logger": False},
+                parser_kwargs={"exit_on_error": False, **{v: {"exit_on_error": False} for v in self.subcommands()}},
+                args=[verb, *arguments],
+            )
+        finally:
+            if self._held is not None:
+                released(self._held)
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         parser.add_argument(
@@ -259,12 +270,28 @@ class Training(LightningCLI):
             self.folder = Path(os.environ[FOLDER_VARIABLE])
         elif self.resumed and checkpoint is not None:
             self.folder = checkpoint.parent
+        elif self._begins_again(root):
+            self.folder = root / settings.run
         else:
             name = settings.run or default_name(self.recipe, self.alignment, self.seed)
             self.folder = new_folder(root, name if self.verb == "fit" or settings.run else f"{self.verb}-{name}")
             if settings.run and self.folder.name != settings.run:
                 log.info("A run %r exists already; this one is %s.", settings.run, self.folder)
+        if self.verb == "fit" and "LOCAL_RANK" not in os.environ:
+            self._claim()
         os.environ[FOLDER_VARIABLE] = str(self.folder)
+
+    def _begins_again(self, root: Path) -> bool:
+        """Whether `--resume auto` names a run that was ended before its first checkpoint."""
+        settings = self.settings
+        automatic = self.verb == "fit" and settings.resume == "auto" and bool(settings.run)
+        return automatic and left_without_checkpoint(root / settings.run)
+
+    def _claim(self) -> None:
+        """No other process writes to the folder while this one trains, or has begun to by now."""
+        self._held = claim(self.folder)
+        if not self.resumed and left_without_checkpoint(self.folder):
+            cleared(self.folder)
 
     def _wanted_checkpoint(self, root: Path) -> Path | None:
         """The file to load, if any; says whether this is a resume."""

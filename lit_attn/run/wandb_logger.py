@@ -7,7 +7,7 @@ reported once, and training goes on: `metrics.csv` has everything.
 
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from netrc import NetrcParseError, netrc
 from pathlib import Path
 from typing import Any
@@ -96,6 +96,22 @@ class SafeWandbLogger(WandbLogger):
     def log_heads(self, stage: str, values: Sequence[Any], by_step: Sequence[Any], step: int) -> None:
         """A heat map and a table of sites and heads; where steps are told apart, of steps and kinds of question, too."""
         self._guard(lambda: self._log_heads(stage, values, by_step, step))
+
+    @rank_zero_only
+    def log_rows(self, stage: str, tables: Mapping[str, Sequence[Any]], step: int) -> None:
+        """Tables whose columns are the fields of their rows."""
+        self._guard(lambda: self._log_rows(stage, tables, step))
+
+    def _log_rows(self, stage: str, tables: Mapping[str, Sequence[Any]], step: int) -> None:
+        import wandb
+
+        found = {
+            f"{stage}/attention/{name}": wandb.Table(columns=list(rows[0]._fields), data=[list(row) for row in rows])
+            for name, rows in tables.items()
+            if rows
+        }
+        if found:
+            self.experiment.log({"trainer/global_step": step} | found)
 
     def _log_heads(self, stage: str, values: Sequence[Any], by_step: Sequence[Any], step: int) -> None:
         import wandb

@@ -1,4 +1,5 @@
-"""How do tests run the command? In a process of its own, in an empty folder, with one thread and without W&B's network."""
+"""How do tests run the command? In an empty folder, with one thread and without W&B's network: in a warm process of its own,
+in a cold one where how it begins is the point, or inside the test's process."""
 
 import contextlib
 import csv
@@ -14,6 +15,7 @@ from typing import NamedTuple
 import pytest
 
 from lit_attn.cli.main import main
+from tests import warm
 
 COMMAND = [sys.executable, "-m", "lit_attn"]
 SMALL = ["--data.train_scenes", "20", "--data.batch_size", "10", "--data.oracle", "false"]
@@ -29,7 +31,13 @@ def environment(**more: str) -> dict[str, str]:
 
 @pytest.fixture
 def lit_attn(tmp_path):
-    """Runs `lit-attn …` in tmp_path and returns the finished process."""
+    """Runs `lit-attn …` in tmp_path and a process of its own, and returns the finished process."""
+    return lambda *words, **more: warm.run(words, cwd=tmp_path, env=environment(**more))
+
+
+@pytest.fixture
+def cold(tmp_path):
+    """The same as a user starts it, at the price of all imports."""
 
     def run(*words: str, **more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -47,6 +47,7 @@ def measured(tmp_path, recipe: str, count: int, lit_attn, *more: str):
         ("captioner", "decoder.1.cross/grounding_mass", "bleu1"),
         ("mac", "read/entropy", "loss"),
         ("m4c", "joint.1.self/entropy", "ceiling_accuracy"),
+        ("agreement", "encoder.1.self/entropy", "loss"),
         ("attngan", "stage.2.words/word_mass", "fid"),
     ],
 )
@@ -55,7 +56,7 @@ def test_validation_over_1_2_and_3_processes_agrees(lit_attn, inside, tmp_path, 
     scores, heads = measured(tmp_path, f"tiny/{recipe}", 1, inside)
     assert scores[f"val/attention/{attention}"] > 0
     assert scores[f"val/{score}"] > 0
-    for count in (2, 3) if recipe == "scan" else (3,):  # each process takes seconds to start
+    for count in (2, 3) if recipe == "scan" else (3,):
         other_scores, other_heads = measured(tmp_path, f"tiny/{recipe}", count, lit_attn)
         assert scores.keys() == other_scores.keys()
         for name in scores:
@@ -108,9 +109,9 @@ def test_two_processes_train_alike_and_resume(lit_attn, tmp_path, recipe, words,
             torch.testing.assert_close(tensor, parts[part][name], rtol=0, atol=0)
 
 
-def test_two_processes_train_a_reader(lit_attn, tmp_path):
-    """No parameter is left out, also where a picture has no word: DDP would stop."""
+def test_two_processes_train_a_reader(cold, tmp_path):
+    """No parameter is left out, also where a picture has no word: DDP would stop. By Lightning's own launcher."""
     words = ["--trainer.max_epochs", "1", "--data.val_questions", "5", "--model.alignment", "biased_key"]
-    done = lit_attn("fit", "tiny/m4c", *words, *parallel(2), "--run", "two")
+    done = cold("fit", "tiny/m4c", *words, *parallel(2), "--run", "two")
     assert done.returncode == 0, done.stderr
     assert torch.load(tmp_path / "checkpoints" / "two" / "last.ckpt", weights_only=True)["global_step"] == 40 // 2 // 8

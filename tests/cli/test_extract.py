@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lit_attn.cli import extract_progress
+from lit_attn import progress
 from lit_attn.cli.extract import run
 from lit_attn.cli.extract_regions import region_limits
 from lit_attn.data.grid_store import GridStore
@@ -216,8 +216,8 @@ def test_when_no_picture_works_the_code_is_2(tmp_path, capsys):
 
 def test_progress_in_a_log_is_a_line_now_and_then(monkeypatch, capsys):
     ticks = iter(range(0, 1000, 8))
-    monkeypatch.setattr(extract_progress.time, "monotonic", lambda: float(next(ticks)))
-    assert list(extract_progress.shown(range(6), 6)) == list(range(6))
+    monkeypatch.setattr(progress.time, "monotonic", lambda: float(next(ticks)))
+    assert list(progress.shown(range(6), 6, "pictures")) == list(range(6))
     said = capsys.readouterr().out.splitlines()
     assert 1 <= len(said) < 6
     assert said[0].endswith("s] 2/6 pictures")
@@ -226,7 +226,7 @@ def test_progress_in_a_log_is_a_line_now_and_then(monkeypatch, capsys):
 def test_progress_on_a_terminal_is_a_bar(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
-    assert list(extract_progress.shown(iter(range(6)), 6)) == list(range(6))
+    assert list(progress.shown(iter(range(6)), 6, "pictures")) == list(range(6))
     assert "6/6" in capsys.readouterr().out
 
 

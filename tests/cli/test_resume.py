@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from lit_attn.run.checkpoints import Checkpoints
+from tests import warm
 from tests.cli.conftest import COMMAND, SMALL, environment
 
 pytestmark = pytest.mark.slow
@@ -96,16 +97,8 @@ def whole(tmp_path_factory):
     return folder / "checkpoints" / "whole"
 
 
-def start(folder, *words, code=None) -> subprocess.Popen[str]:
-    command = COMMAND if code is None else [COMMAND[0], "-c", code]
-    return subprocess.Popen(
-        [*command, *FIT, "--run", "cut", *words],
-        cwd=folder,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+def start(folder, *words, code=None) -> warm.WarmProcess:
+    return warm.start([*FIT, "--run", "cut", *words], cwd=folder, env=environment(), code=code)
 
 
 def resume(folder) -> None:
@@ -143,12 +136,11 @@ def killed_and_resumed(lit_attn, tmp_path, fit) -> None:
     done = lit_attn(*fit, "--run", "whole")
     assert done.returncode == 0, done.stderr
     last = tmp_path / "checkpoints" / "cut" / "last.ckpt"
-    process = subprocess.Popen([*COMMAND, *fit, "--run", "cut"], cwd=tmp_path, env=environment(),
-                               stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)  # fmt: skip
+    process = warm.start([*fit, "--run", "cut"], cwd=tmp_path, env=environment())
     while process.poll() is None and not last.exists():
         time.sleep(0.01)
     process.kill()
-    process.wait()
+    process.communicate()
     assert process.returncode == -signal.SIGKILL, "it ended before it was killed"
     done = lit_attn(*fit, "--run", "cut", "--resume", "auto")
     assert done.returncode == 0, done.stderr
@@ -204,18 +196,9 @@ def test_a_sigterm_that_lightning_heard_before_training_is_honoured_with_a_check
 
 
 def test_resume_refuses_other_settings_and_writes_nothing(whole, tmp_path):
-    command = [
-        *COMMAND,
-        *FIT,
-        "--model.lr",
-        "0.5",
-        "--model.alignment",
-        "general_key",
-        "--ckpt_path",
-        str(whole / "last.ckpt"),
-    ]
+    words = ["--model.lr", "0.5", "--model.alignment", "general_key", "--ckpt_path", str(whole / "last.ckpt")]
     before = {path: path.stat().st_mtime_ns for path in whole.rglob("*")}
-    done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
+    done = warm.run([*FIT, *words], cwd=tmp_path, env=environment())
     assert done.returncode == 2
     assert "--model.alignment: the run has 'dot', the command says 'general_key'" in done.stderr
     assert "--model.lr: the run has 0.002, the command says 0.5" in done.stderr
@@ -230,9 +213,7 @@ def test_more_epochs_may_be_asked_for(whole, tmp_path):
 
     shutil.copytree(whole, tmp_path / "copy")
     words[words.index("--ckpt_path") + 1] = str(tmp_path / "copy" / "last.ckpt")
-    done = subprocess.run(
-        [*COMMAND, *words], cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
-    )
+    done = warm.run(words, cwd=tmp_path, env=environment())
     assert done.returncode == 0, done.stderr
     assert state(tmp_path / "copy")["epoch"] == 2
     assert state(tmp_path / "copy")["global_step"] == 30

@@ -5,7 +5,8 @@ import json
 import pytest
 import torch
 
-from tests.cli.conftest import SMALL, rows
+from tests import warm
+from tests.cli.conftest import SMALL, environment, rows
 
 pytestmark = pytest.mark.slow
 
@@ -108,21 +109,9 @@ entry()
 """
 
 
-def test_training_goes_on_when_wandb_is_broken(lit_attn, tmp_path):
-    import subprocess
-    import sys
-
-    from tests.cli.conftest import environment
-
+def test_training_goes_on_when_wandb_is_broken(tmp_path):
     words = ["fit", "tiny/scan", *SMALL, "--wandb", "--run", "w", "--trainer.max_epochs", "1"]
-    done = subprocess.run(
-        [sys.executable, "-c", BROKEN, *words],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = warm.run(words, cwd=tmp_path, env=environment(), code=BROKEN)
     assert done.returncode == 0, done.stderr
     assert "W&B failed (the service is on fire)" in done.stderr
     assert any(row["val/rsum"] for row in rows(tmp_path / "checkpoints" / "w" / "metrics.csv"))
