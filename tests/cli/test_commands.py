@@ -3,6 +3,9 @@
 import json
 import os
 import pickle
+import re
+import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -255,6 +258,24 @@ def test_doctor_says_what_is_there(capsys):
     assert main(["doctor"]) == 0
     text = capsys.readouterr().out
     assert "ok       torch" in text
+
+
+def test_doctor_knows_every_extra_and_what_it_is_for(monkeypatch):
+    from lit_attn.cli import doctor
+
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = {
+        (extra, re.split(r"[\[<>=!~ ]", package)[0])
+        for extra, packages in project["optional-dependencies"].items()
+        if extra not in ("all", "dev")
+        for package in packages
+    }
+    told = {(extra, package) for extra, _, package, _ in doctor.EXTRAS}
+    assert told == declared | {("parser", "en-core-web-sm")}
+    monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: None)
+    text = doctor.examine()
+    for extra, _, package, use in doctor.EXTRAS:
+        assert f'missing  {package}: no {use}; pip install "lit_attn[{extra}]"' in text
 
 
 def test_failures_of_ours_are_code_1_with_a_way_to_the_traceback(monkeypatch, capsys):

@@ -1,0 +1,228 @@
+"""Which commands do README and docs print, and how does each run in a second or two?
+
+A command is a line of a ```sh block. `prepared` turns it into what a test does:
+
+- placeholders (`RUN`, `DIR` …) become names, by `PLACES`;
+- what the command reads is made first, by `MADE_BY`, if it is not there;
+- the first rule of `RULES` whose pattern is found in the line says what happens to it: `small` appends the flags of `SIZES` and
+  runs it, `plain` and `adding` run it as printed or with more flags, `absent` runs it up to the short error that names what is
+  not here, `target` asks make for its plan, `module` imports.
+
+A line that no rule matches fails its test. Most new commands match a rule of their verb; if yours needs a file that is not here,
+add an `absent` rule above those.
+"""
+
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lit_attn.cli.recipes import recipe_names
+
+ROOT = Path(__file__).parents[1]
+HOW = "tests/documented.py says how commands of README and docs are run, and where to add a rule for a new one."
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page."""
+
+    page: Path
+    line: int
+    language: str
+    title: str | None
+    """Name of the file that it shows: ```python title="mine.py"."""
+    text: str
+
+    @property
+    def place(self) -> str:
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a test does for one printed line."""
+
+    words: tuple[str, ...]
+    names: str | None = None
+    """None: it succeeds. Else: it ends with code 2 and a message that has this in it."""
+    how: str = "run"
+    """run, make or import."""
+
+
+def pages() -> list[Path]:
+    return [ROOT / "README.md", ROOT / "checkpoints" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def blocks(page: Path) -> list[Block]:
+    """Fenced blocks, in order. A fence that is never closed is a mistake of the page."""
+    found: list[Block] = []
+    opened: tuple[int, str, str | None] | None = None
+    lines: list[str] = []
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+        if not line.lstrip().startswith("```"):
+            lines.append(line)
+        elif opened is None:
+            info = line.strip().removeprefix("```").strip()
+            title = re.search(r'title="([^"]+)"', info)
+            opened, lines = (number, info.split(" ")[0], title[1] if title else None), []
+        else:
+            found.append(Block(page, *opened, "\n".join(lines) + "\n"))
+            opened = None
+    assert opened is None, f"{page}:{opened[0]}: this block is never closed"
+    return found
+
+
+def commands(block: Block) -> list[tuple[str, str]]:
+    """Place and text of every line of a ```sh block, continued lines joined, comments off."""
+    joined = re.sub(r"\\\n\s*", " ", block.text)
+    found = []
+    for number, line in enumerate(joined.splitlines(), block.line + 1):
+        text = re.sub(r"\s+# .*$", "", line).strip()
+        if text and not text.startswith("#"):
+            found.append((f"{block.page.relative_to(ROOT)}:{number}", text))
+    return found
+
+
+def spoken(page: Path) -> list[str]:
+    """Commands inside sentences: `lit-attn …` between backticks."""
+    prose = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    return [" ".join(text.split()) for text in re.findall(r"`(lit-attn [^`]+)`", prose)]
+
+
+PLACES = {
+    "…": "",
+    "RUN": "mine",
+    "FILE": "checkpoints/mine/best.ckpt",
+    "DIR": "no-such-data",
+    "FOLDER": "no-such-folder",
+    "REGIONS": "no-such-regions",
+    "PICTURES": "no-such-pictures",
+}
+"""What a placeholder stands for. Names with `no-such-` are for commands whose files are not here."""
+PLACES_OF = {"agreement.md": {"RUN": "verbs", "FILE": "checkpoints/verbs/best.ckpt"}}
+"""The same where a page means another kind of run."""
+
+MADE_BY = {
+    "mine": ("checkpoints/mine/best.ckpt", "lit-attn fit captioner_scenes --run mine"),
+    "damsm": ("checkpoints/damsm/best.ckpt", "lit-attn fit damsm_scenes --run damsm"),
+    "painter": (
+        "checkpoints/painter/best.ckpt",
+        "lit-attn fit attngan_scenes --model.damsm checkpoints/damsm/best.ckpt --run painter",
+    ),
+    "verbs": ("checkpoints/verbs/best.ckpt", "lit-attn fit agreement_grammar --run verbs"),
+}
+"""A word of a command: the file that it needs, and the command that makes it."""
+
+_ONE = (
+    "--trainer.max_epochs 1 --trainer.check_val_every_n_epoch 1 --trainer.limit_train_batches 1 "
+    "--trainer.limit_val_batches 1 --trainer.devices 1 --trainer.strategy auto"
+)
+LIMITS = {
+    "fit": _ONE,
+    "validate": "--trainer.limit_val_batches 1",
+    "ablate": "--trainer.limit_val_batches 1 --model.beam 1 --data.val_scenes 1",
+    "test": "--trainer.limit_test_batches 1",
+    "predict": "--trainer.limit_predict_batches 1",
+}
+_SCENES = "--data.train_scenes 9 --data.val_scenes 3 --data.test_scenes 3 --data.batch_size 4"
+SIZES = {
+    "scan": f"{_SCENES} --data.oracle false",
+    "captioner": _SCENES,
+    "quickstart": _SCENES,
+    "paragraph": _SCENES,
+    "mac": _SCENES,
+    "damsm": f"{_SCENES} --model.distractors 2",
+    "attngan": f"{_SCENES} --model.distractors 2",
+    "classifier": _SCENES,
+    "m4c": "--data.train_questions 9 --data.val_questions 3 --data.test_questions 3 --data.batch_size 4",
+    "agreement": "--data.train_sentences 9 --data.val_sentences 3 --data.test_sentences 3 --data.batch_size 4",
+}
+"""Flags that make a recipe quick, by the first word of its name (`tiny/captioner`, `captioner_scenes`)."""
+
+
+def small(line: str) -> Step:
+    """Run with the least data: the recipe is the second word."""
+    words = shlex.split(line)[1:]
+    model = re.split(r"[_/]", words[1].removeprefix("tiny/").removeprefix("study/"))[0]
+    assert model in SIZES, f"{line}: no sizes for {model!r}. {HOW}"
+    return Step((*words, *SIZES[model].split(), *LIMITS[words[0]].split()))
+
+
+def plain(line: str) -> Step:
+    return Step(tuple(shlex.split(line)[1:]))
+
+
+def adding(more: str) -> Callable[[str], Step]:
+    """Run with more flags."""
+    return lambda line: Step((*shlex.split(line)[1:], *more.split()))
+
+
+def absent(names: str) -> Callable[[str], Step]:
+    """Run up to the error that names what is missing."""
+    return lambda line: Step(tuple(shlex.split(line)[1:]), names)
+
+
+def target(line: str) -> Step:
+    return Step(tuple(shlex.split(line)), how="make")
+
+
+def module(line: str) -> Step:
+    return Step(tuple(shlex.split(line)[2:3]), how="import")
+
+
+RULES: Sequence[tuple[str, Callable[[str], Step]]] = (
+    (r"^make [a-z]+$", target),
+    (r"^python -m benchmarks\.", module),
+    # What is not here: the published data and weights, and what they are made of.
+    (r"fit captioner_coco", absent("dataset_coco.json")),
+    (r"fit paragraph_tellmemore", absent("no-such-data")),
+    (r"fit scan_(flickr30k|coco)", absent("no-such-data")),
+    (r"fit mac_clevr", absent("no-such-data")),
+    (r"fit m4c_textvqa", absent("imdb_train_ocr_en.npy")),
+    (r"fit (attngan|damsm)_(cub|coco)", absent("no-such-data")),
+    (r"fit agreement_linzen", absent("no-such-data")),
+    (r"convert ort", absent("model-best.pth")),
+    (r"convert attngan", absent("netG_epoch_600.pth")),
+    (r"extract (regions|grid|ocr) no-such-pictures", absent("no-such-pictures")),
+    (r"predict --from_weights (?!checkpoints/)", lambda line: absent(line.split()[3])(line)),
+    (r"correlate \S+ --data no-such-data", absent("no-such-data")),
+    (r"report checkpoints/scenes$", absent("checkpoints/scenes")),
+    (r"correlate hf:no-such-folder", absent("no-such-folder")),
+    # What is here.
+    (r"^lit-attn (recipes|doctor|report|--help|--version)\b", plain),
+    (r"^lit-attn (fit|validate|test|predict|ablate) [a-z]", small),
+    (r"^lit-attn explain --methods help", plain),
+    (r"^lit-attn explain ", adding("--samples 1")),
+    (r"^lit-attn study .* -- ", lambda line: plain(line.replace(" -- ", " --dry-run -- "))),
+    (r"^lit-attn study ", adding("--dry-run")),
+)
+
+
+def prepared(line: str, page: str = "") -> Step:
+    """What to do for a printed line."""
+    for placeholder, name in (PLACES | PLACES_OF.get(Path(page).name, {})).items():
+        line = re.sub(rf"(?<![\w.]){placeholder}(?![\w.])", name, line)
+    for pattern, rule in RULES:
+        if re.search(pattern, line):
+            return rule(" ".join(line.split()) if "'" not in line and '"' not in line else line)
+    raise AssertionError(f"No rule runs this command: {line}. {HOW}")
+
+
+def needs(step: Step) -> list[tuple[str, str]]:
+    """Files that must be there first, each with the command that makes it."""
+    read = [word for before, word in zip(("", *step.words), step.words, strict=False) if before != "--run"]
+    parts = {part for word in read for part in word.split("/")}
+    return [made for word, made in MADE_BY.items() if word in parts]
+
+
+def recipe_of(line: str) -> str | None:
+    """The recipe that a spoken command names, if it names one."""
+    words = line.split()
+    takes = len(words) > 2 and words[1] in (*LIMITS, "study")
+    return words[2] if takes and re.fullmatch(r"[a-z0-9_/]+", words[2]) else None
+
+
+def known_recipes() -> set[str]:
+    return set(recipe_names())

@@ -1,0 +1,144 @@
+"""Do README and docs run as printed?
+
+Every line of every ```sh block is run, small, in one folder that looks like a checkout (`tests/documented.py` has the rules);
+every ```python block is executed, those of a page one after the other; a block with `title="NAME"` is first written as
+that file, so that later commands of the page can use it. Blocks of other languages are `yaml`, `text`, `json` or `csv`.
+
+To cover a new page: write its commands one to a line. If one fails here with "No rule", add a rule to `RULES`; if it needs a
+file that another command makes, add that to `MADE_BY`; a new placeholder goes to `PLACES`.
+"""
+
+import importlib.util
+import os
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import documented as doc
+from tests.cli.conftest import Inside, run_inside
+
+PAGES = doc.pages()
+BLOCKS = [block for page in PAGES for block in doc.blocks(page)]
+COMMANDS = [command for block in BLOCKS if block.language == "sh" for command in doc.commands(block)]
+OTHER = ("yaml", "text", "json", "csv")
+
+
+class Checkout:
+    """A folder with the shipped weights in which commands run, each at most once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.done: dict[tuple[str, ...], Inside] = {}
+        (folder / "checkpoints").mkdir()
+        for file in (doc.ROOT / "checkpoints").iterdir():
+            if file.suffix in (".safetensors", ".yaml"):
+                (folder / "checkpoints" / file.name).symlink_to(file)
+
+    def run(self, step: doc.Step) -> Inside:
+        for file, maker in doc.needs(step):
+            if not (self.folder / file).exists():
+                made = self.run(doc.prepared(maker))
+                assert made.returncode == 0, f"{maker}: {made.stderr}"
+        if step.words not in self.done:
+            self.done[step.words] = run_inside(self.folder, *step.words)
+        return self.done[step.words]
+
+    def write(self, page: Path) -> None:
+        """The files that a page shows."""
+        for block in BLOCKS:
+            if block.page == page and block.title:
+                (self.folder / block.title).write_text(block.text, encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("checkout")
+    path, loaded = list(sys.path), set(sys.modules)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)  # names of a hub fail at once
+        yield Checkout(folder)
+    sys.path[:] = path
+    for name in set(sys.modules) - loaded:
+        if str(folder) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.place)
+def test_every_block_says_what_it_is(block):
+    known = ("sh", "python", *OTHER)
+    assert block.language in known, f"{block.place}: ```{block.language} is unknown; use one of {', '.join(known)}"
+
+
+@pytest.mark.parametrize(("place", "line"), COMMANDS, ids=[f"{place} {line[:60]}" for place, line in COMMANDS])
+def test_commands_run(place, line, checkout):
+    page = place.rsplit(":", 1)[0]
+    step = doc.prepared(line, page)
+    if step.how == "make":
+        subprocess.run(["make", "-n", *step.words[1:]], cwd=doc.ROOT, check=True, capture_output=True)
+        return
+    if step.how == "import":
+        assert importlib.util.find_spec(step.words[0]), line
+        return
+    checkout.write(doc.ROOT / page)
+    done = checkout.run(step)
+    if step.names is None:
+        assert done.returncode == 0, f"{place}: {' '.join(step.words)}\n{done.stderr[-2000:]}\n{doc.HOW}"
+    else:
+        assert done.returncode == 2, f"{place}: code {done.returncode} instead of 2\n{done.stderr[-2000:]}\n{doc.HOW}"
+        assert step.names in done.stderr, f"{place}\n{doc.HOW}"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if any(block.page == page and block.language == "python" for block in BLOCKS)],
+    ids=lambda page: str(page.relative_to(doc.ROOT)),
+)
+def test_examples_run(page, checkout, monkeypatch, capsys):
+    checkout.write(page)
+    monkeypatch.chdir(checkout.folder)
+    monkeypatch.syspath_prepend(str(checkout.folder))
+    loose = [block for block in BLOCKS if block.page == page and block.language == "python" and not block.title]
+    file = checkout.folder / f"{page.stem}_example.py"
+    file.write_text("\n".join(block.text for block in loose), encoding="utf-8")
+    runpy.run_path(str(file))
+    if page.name == "README.md":
+        told = capsys.readouterr().out
+        assert "torch.Size([5, 4, 25, 36])" in told
+        assert "torch.Size([5, 36])" in told
+
+
+def test_spoken_commands_have_a_verb_and_a_recipe():
+    from lit_attn.cli.main import HELP
+
+    known = doc.known_recipes()
+    for page in PAGES:
+        for line in doc.spoken(page):
+            verb = line.split()[1]
+            assert verb in HELP, f"{page}: `{line}`: no verb {verb}"
+            recipe = doc.recipe_of(line)
+            assert recipe is None or recipe in known, f"{page}: `{line}`: no recipe {recipe}"
+
+
+def test_a_command_without_a_rule_is_told_how_to_get_one():
+    with pytest.raises(AssertionError, match=r"No rule runs this command.*tests/documented\.py"):
+        doc.prepared("lit-attn dance --now")
+
+
+def test_the_site_builds_strictly(tmp_path):
+    if importlib.util.find_spec("mkdocs") is None or importlib.util.find_spec("material") is None:
+        pytest.skip('mkdocs-material is absent; pip install "lit_attn[docs]" to run it')
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")],
+        cwd=doc.ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}\nA new page must stand in the menu of mkdocs.yml."
+    page = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    for loaded in ('src="http', "@import", "fonts.g", "cdn"):
+        assert loaded not in page, f"the site would load from the network: {loaded}"
