@@ -10,12 +10,13 @@ from typing import Any
 import lightning as L
 import numpy as np
 
-from lit_attn.callbacks.answered import AnswerBatch, answered, first_samples, picture_of, sites_for
+from lit_attn.callbacks.answered import AnswerBatch, answered, picture_of, sites_for
 from lit_attn.callbacks.attention_probe import stage_name
 from lit_attn.callbacks.gallery_files import write_answer, write_sample
+from lit_attn.callbacks.kept import Kept
 from lit_attn.callbacks.listening import Ear, shown_picture
 from lit_attn.nn.tape import AttentionRecord
-from lit_attn.types import CaptionBatch, QuestionBatch
+from lit_attn.types import CaptionBatch
 
 
 class AttentionGallery(L.Callback):
@@ -27,29 +28,13 @@ class AttentionGallery(L.Callback):
     """
 
     def __init__(self, samples: int = 8, sites: str | list[str] = "*") -> None:
-        self.samples = samples
         self.sites = sites
+        self._kept = Kept(samples)
         self._ear = Ear()
-        self._questions: dict[str, frozenset[str]] = {}
-        """By stage, the names of the questions to keep."""
 
     def _listen(self, trainer: L.Trainer, pl_module: L.LightningModule, batch: Any) -> None:
-        if not trainer.sanity_checking and self._chosen(trainer, batch):
+        if not trainer.sanity_checking and self._kept.rows(trainer, batch):
             self._ear.listen(pl_module, sites_for(batch) if isinstance(batch, AnswerBatch) else self.sites)
-
-    def _chosen(self, trainer: L.Trainer, batch: Any) -> list[int]:
-        """Rows of this batch to keep."""
-        if isinstance(batch, CaptionBatch):
-            first = {owner: row for row, owner in reversed(list(enumerate(batch.owner.tolist())))}
-            return [row for owner, row in sorted(first.items()) if int(batch.image_id[owner]) < self.samples]
-        data = getattr(trainer, "datamodule", None)
-        if data is None or not isinstance(batch, AnswerBatch):
-            return []
-        stage = stage_name(trainer)
-        if stage not in self._questions:
-            of_pictures = isinstance(batch, QuestionBatch)
-            self._questions[stage] = first_samples(data, stage, self.samples, one_per_picture=of_pictures)
-        return [row for row, name in enumerate(batch.sample_id) if name in self._questions[stage]]
 
     def _keep(self, trainer: L.Trainer, outputs: Any, batch: Any) -> None:
         """A step returns `answers` to questions; it may return `texts`, what the model itself writes about each picture."""
@@ -59,7 +44,7 @@ class AttentionGallery(L.Callback):
         folder = Path(trainer.default_root_dir) / "gallery"
         folder.mkdir(parents=True, exist_ok=True)
         stage, data = stage_name(trainer), getattr(trainer, "datamodule", None)
-        for row in self._chosen(trainer, batch):
+        for row in self._kept.rows(trainer, batch):
             if isinstance(batch, AnswerBatch):
                 asked = answered(batch, row, records, outputs["answers"][row], data)
                 picture = shown_picture(trainer, picture_of(batch, row)[0], stage)

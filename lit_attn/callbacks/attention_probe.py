@@ -26,6 +26,23 @@ from lit_attn.probes.probe import HeadValue, Probe, StepValue
 LOG_NAMES = {"validate": "val", "test": "test"}
 
 
+class Found(NamedTuple):
+    """The tables of one validation."""
+
+    heads: Sequence[HeadValue]
+    steps: Sequence[StepValue]
+    findings: Sequence[NamedTuple]
+    cells: Sequence[NamedTuple]
+
+
+def joined(found: Sequence[Found]) -> Found:
+    """The rows of several; what two of them measured is there once."""
+    heads = {(v.site, v.head, v.metric): v for one in found for v in one.heads}
+    steps = {(v.site, v.head, v.metric, v.step, v.kind): v for one in found for v in one.steps}
+    findings, cells = (list(dict.fromkeys(row for one in found for row in one[part])) for part in (2, 3))
+    return Found(list(heads.values()), list(steps.values()), findings, cells)
+
+
 class AttentionProbe(L.Callback):
     """Asks probes about the attention of `pl_module.net`.
 
@@ -40,6 +57,7 @@ class AttentionProbe(L.Callback):
         self.probes = probes
         self.sites = sites
         self._board: Board | None = None
+        self._found = Found([], [], [], [])
         self._listening = ExitStack()
 
     @property
@@ -59,28 +77,18 @@ class AttentionProbe(L.Callback):
             self._listening.enter_context(self.board.listening(batch))
 
     def _finish(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Logs scalars; the tables of all such callbacks are one, which the last of them writes."""
         if trainer.sanity_checking:
             return
         stage, board = stage_name(trainer), self.board
         values, by_step = board.values(), board.steps()
-        findings, cells = board.findings(values), board.cells()
         for (site, metric), mean in board.scalars(values, by_step).items():
             value = torch.tensor(mean, dtype=torch.float64)
             pl_module.log(f"{stage}/attention/{site}/{metric}", value, rank_zero_only=True)
-        if trainer.is_global_zero:
-            step = trainer.fit_loop.epoch_loop._batches_that_stepped
-            stem = Path(trainer.default_root_dir) / "attention" / f"{stage}-{step:08d}"
-            write_heads(stem.with_suffix(".csv"), values)
-            if by_step:
-                write_steps(Path(f"{stem}-steps.csv"), by_step)
-            for name, rows in (("findings", findings), ("tables", cells)):
-                if rows:
-                    write_rows(Path(f"{stem}-{name}.csv"), rows)
-            for logger in trainer.loggers:
-                if hasattr(logger, "log_heads"):
-                    logger.log_heads(stage, values, by_step, step)
-                if hasattr(logger, "log_rows"):
-                    logger.log_rows(stage, {"findings": findings, "tables": cells}, step)
+        self._found = Found(values, by_step, board.findings(values), board.cells())
+        probing = [callback for callback in trainer.callbacks if isinstance(callback, AttentionProbe)]  # type: ignore[attr-defined]
+        if trainer.is_global_zero and self is probing[-1]:
+            write_found(trainer, stage, joined([callback._found for callback in probing]))
 
     def _named(self) -> Iterable[tuple[str, str, Metric]]:
         return self.board.named()
@@ -127,6 +135,24 @@ def stage_name(trainer: L.Trainer) -> str:
     """`val` or `test`, as metric names begin."""
     assert trainer.state.stage is not None
     return LOG_NAMES[trainer.state.stage.value]
+
+
+def write_found(trainer: L.Trainer, stage: str, found: Found) -> None:
+    """Into the run folder, and to loggers that take tables."""
+    step = trainer.fit_loop.epoch_loop._batches_that_stepped
+    stem = Path(trainer.default_root_dir) / "attention" / f"{stage}-{step:08d}"
+    write_heads(stem.with_suffix(".csv"), found.heads)
+    if found.steps:
+        write_steps(Path(f"{stem}-steps.csv"), found.steps)
+    tables = {"findings": found.findings, "tables": found.cells}
+    for name, rows in tables.items():
+        if rows:
+            write_rows(Path(f"{stem}-{name}.csv"), rows)
+    for logger in trainer.loggers:
+        if found.heads and hasattr(logger, "log_heads"):
+            logger.log_heads(stage, found.heads, found.steps, step)
+        if hasattr(logger, "log_rows"):
+            logger.log_rows(stage, tables, step)
 
 
 def write_heads(path: Path, values: Sequence[HeadValue]) -> None:

@@ -32,6 +32,15 @@ def write_sample(
     write_text(folder / f"{name}.json", json.dumps(named, ensure_ascii=False))
 
 
+def write_attribution(folder: Path, sample_id: str, arrays: Mapping[str, np.ndarray]) -> None:
+    """What methods say of a sample, by `<method>.<query stream>.<key stream>`, in `attribution/` below the gallery."""
+    with (
+        written_whole(folder / "attribution" / f"{file_name(sample_id)}.npz") as temporary,
+        temporary.open("wb") as file,
+    ):
+        np.savez(file, **{key: array.astype(np.float32) for key, array in arrays.items()})  # type: ignore[arg-type]
+
+
 def write_answer(folder: Path, sample_id: str, asked: Answered, picture: Image.Image | None) -> None:
     """One answered question."""
     sample: dict[str, Any] = {"sample_id": sample_id, "words": list(asked.words), "answer": asked.answer}

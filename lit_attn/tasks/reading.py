@@ -141,16 +141,17 @@ class Reading(L.LightningModule):
         with silence():
             loss = multilabel_decoding(self(batch), batch.targets, batch.step_mask)
         self.loss.update(loss, batch.step_mask.sum())
-        answers = self.answer(batch)
+        answers, heard = self.answer(batch)
         self.scores.update(answers, batch.answers, batch.kind or None)
-        return {"answers": answers}
+        return {"answers": answers, "heard": heard}
 
-    def answer(self, batch: ReadingBatch) -> list[str]:
-        """The model's own answers, then one pass over them that tapes hear."""
+    def answer(self, batch: ReadingBatch) -> tuple[list[str], ReadingBatch]:
+        """The model's own answers, and the batch with them, after one pass over it that tapes hear."""
         tokens = self.net.answer(batch)
-        self.net(read_back(batch, tokens))
+        heard = read_back(batch, tokens)
+        self.net(heard)
         words = self.trainer.datamodule.answer_words  # type: ignore[attr-defined]
-        return [words.decode(ids, own) for ids, own in zip(tokens.tolist(), batch.ocr_words, strict=True)]
+        return [words.decode(ids, own) for ids, own in zip(tokens.tolist(), batch.ocr_words, strict=True)], heard
 
     def on_validation_epoch_end(self) -> None:
         self._score("val")
@@ -183,7 +184,7 @@ class Reading(L.LightningModule):
                 batch.question_id.tolist(),
                 batch.words,
                 batch.picture_name,
-                self.answer(batch),
+                self.answer(batch)[0],
                 batch.answers,
                 strict=True,
             )

@@ -27,13 +27,13 @@ from tests.callbacks.test_in_lightning import trainer
 from tests.cli.conftest import run_inside
 
 
-def mac(eval_batch_size: int = 2, steps: int = 3) -> tuple[Answering, ScenesQuestions]:
+def mac(eval_batch_size: int = 2, steps: int = 3, self_attention: bool = True) -> tuple[Answering, ScenesQuestions]:
     L.seed_everything(3, verbose=False)
     data = ScenesQuestions(
         8, 5, 3, questions_per_scene=3, side=5, grid_dim=24, batch_size=4, eval_batch_size=eval_batch_size
     )
     sizes = (data.vocab_size, data.num_answers, data.grid_dim)
-    return Answering(*sizes, dim=16, word_dim=8, steps=steps, self_attention=True), data
+    return Answering(*sizes, dim=16, word_dim=8, steps=steps, self_attention=self_attention), data
 
 
 def m4c(eval_batch_size: int = 2) -> tuple[Reading, ScenesReading]:

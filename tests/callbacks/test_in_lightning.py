@@ -9,6 +9,7 @@ from lit_attn.data.scenes.matching import ScenesMatching
 from lit_attn.errors import UserError
 from lit_attn.nn.tape import AttentionTape
 from lit_attn.probes.concentration import Concentration
+from lit_attn.probes.grounding import Grounding
 from lit_attn.tasks.matching import Matching
 
 
@@ -92,6 +93,16 @@ def test_memory_does_not_grow_with_the_set(tmp_path):
     trainer(tmp_path, probe).validate(task, datamodule=data, verbose=False)
     sizes = [value.numel() for _, _, metric in probe._named() for value in metric.metric_state.values()]
     assert set(sizes) == {1}
+
+
+def test_several_probing_callbacks_share_one_table(tmp_path):
+    task, data = small()
+    for callbacks in ([Concentration()], [Grounding()]), ([Concentration()], [Grounding()], [Concentration()]):
+        trainer(tmp_path, *map(AttentionProbe, callbacks)).validate(task, datamodule=data, verbose=False)
+        lines = (tmp_path / "attention" / "val-00000000.csv").read_text().splitlines()
+        metrics = [line.split(",")[2] for line in lines[1:]]
+        assert {"entropy", "grounding_mass"} <= set(metrics)
+        assert len(metrics) == len(set(metrics)), "SCAN has one site and one head"
 
 
 def test_the_same_question_twice_is_refused(tmp_path):
