@@ -25,6 +25,7 @@ usage: lit-attn VERB ...
   prepare labels KARPATHY.json --out FOLDER          vocabulary and labels in the public layout
   prepare annotations CAPTIONS [--pipeline NAME]     grammar, noun phrases and spatial triples of captions, once
   report RUN [RUN ...] [--out FOLDER]                tables, figures and one HTML page from run folders
+  report --demo                                      the same of the shipped models, without any training
   study RECIPE … [--alignments all] [--seeds 0,1,2]  the grid of runs, then one table with the noise shown
   correlate MODEL --out FOLDER                       does attention rank tokens as blank-out and gradients do?
   recipes ls | show NAME | copy NAME [FILE]          what is shipped
@@ -34,6 +35,7 @@ A RECIPE is a shipped name (lit-attn recipes ls) or a YAML file; --config FILE m
 `lit-attn fit --help` lists every option; --print_config shows the whole configuration. --debug shows tracebacks.
 """
 
+REPORT_USAGE = "Usage: lit-attn report RUN [RUN ...] [--out FOLDER], or lit-attn report --demo [--out FOLDER]"
 TRAINING = ("fit", "validate", "test", "predict")
 
 
@@ -121,15 +123,24 @@ def _doctor(argv: list[str]) -> int:
 def _report(argv: list[str]) -> int:
     from lit_attn.report.page import write_report
 
-    runs, out = [], None
+    runs, out, demo = [], None, False
     words = iter(argv)
     for word in words:
         if word == "--out":
             out = Path(next(words, ""))
+        elif word == "--demo":
+            demo = True
         elif word.startswith("-"):
-            raise UserError(f"Unknown option {word!r}. Usage: lit-attn report RUN [RUN ...] [--out FOLDER]")
+            raise UserError(f"Unknown option {word!r}. {REPORT_USAGE}")
         else:
             runs.append(_run_folder(word))
+    if demo:
+        if runs:
+            raise UserError(f"--demo shows the shipped models; it takes no run, such as {runs[0]}. {REPORT_USAGE}")
+        from lit_attn.cli.demo import demonstrate
+
+        _say(f"report: {demonstrate(out or Path('checkpoints/demo'))}")
+        return 0
     studies = [run for run in runs if (run / "study.json").is_file()]
     if studies and (len(runs) > 1 or out is not None):
         raise UserError(f"{studies[0]} is a study; report it alone and without --out, or name its run folders.")
@@ -140,7 +151,7 @@ def _report(argv: list[str]) -> int:
             _say(f"report: {path}")
         return 0
     if not runs:
-        raise UserError("Usage: lit-attn report RUN [RUN ...] [--out FOLDER]")
+        raise UserError(REPORT_USAGE)
     _say(f"report: {write_report(runs, out)}")
     return 0
 

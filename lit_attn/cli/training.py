@@ -463,12 +463,15 @@ class Training(LightningCLI):
         try:
             super()._run_subcommand(subcommand)
             if self.trainer.is_global_zero and self.trainer.callback_metrics:
-                print_scores(str(self.folder), self.trainer.callback_metrics)
+                self.show_scores()
         except SystemExit as leave:
             self.code = self._code_of(leave)
         finally:
             if self.wandb is not None:
                 self.wandb.close(self.code)
+
+    def show_scores(self) -> None:
+        print_scores(str(self.folder), self.trainer.callback_metrics)
 
     def _code_of(self, leave: SystemExit) -> int:
         """Lightning leaves with 1 on Ctrl-C; the shell expects 130."""

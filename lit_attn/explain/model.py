@@ -65,7 +65,7 @@ def find_weights(name: str, recipe: Mapping[str, Any] | None, folders: tuple[Pat
     for path in [*places, *(path.with_name(path.name + ".safetensors") for path in places)]:
         if path.is_file() and path.suffix in SUFFIXES:
             return _of_file(path, given)
-    known = sorted({entry for folder in folders for entry in _shipped(folder)})
+    known = sorted({entry for folder in folders for entry in shipped(folder)})
     raise UserError(
         f"There is no model {name!r}.{did_you_mean(name, known)} Expected a shipped name ({', '.join(known) or 'none here'}), "
         "a run folder, a .ckpt or .safetensors file, or hf:FOLDER_OR_ID."
@@ -110,7 +110,7 @@ def _of_file(file: Path, given: dict[str, Any] | None) -> Found:
         config = yaml.safe_load(load_checkpoint(file).get("config", "{}")) or {}
         name, seed = file.parent.name or file.stem, config.get("seed_everything")
         return Found(file, name, given or config.get("data"), seed, _epochs(config))
-    entry = _shipped(file.parent).get(file.stem, {})
+    entry = shipped(file.parent).get(file.stem, {})
     recipe = _recipe(str(entry["recipe"])) if "recipe" in entry else {}
     kind = recipe.get("model", {}).get("class_path")
     return Found(file, file.stem, given or recipe.get("data"), entry.get("seed"), _epochs(recipe), kind)
@@ -120,7 +120,8 @@ def _epochs(config: Mapping[str, Any]) -> int | None:
     return (config.get("trainer") or {}).get("max_epochs")
 
 
-def _shipped(folder: Path) -> dict[str, dict[str, Any]]:
+def shipped(folder: Path) -> dict[str, dict[str, Any]]:
+    """What the manifest of a folder says of each file of weights, by its name without suffix."""
     manifest = folder / MANIFEST
     entries = yaml.safe_load(manifest.read_text(encoding="utf-8")) if manifest.exists() else {}
     return {Path(name).stem: entry for name, entry in (entries or {}).items()}

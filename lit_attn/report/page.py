@@ -48,33 +48,35 @@ _SCRIPTS = (
 )
 
 
-def write_report(runs: Sequence[Path], out: Path | None = None) -> Path:
+def write_report(runs: Sequence[Path], out: Path | None = None, *, page_only: bool = False) -> Path:
     """Write the report of these run folders and return the path of its page.
 
-    Without `out`, one run is reported in `<run>/report`, several in `<parent of the first>/report`.
+    Args:
+        out: Without it, one run is reported in `<run>/report`, several in `<parent of the first>/report`.
+        page_only: No tables and figures beside the page, which takes most of the time.
     """
     folders = [Path(run) for run in runs]
     found = read_runs(folders)
     default = folders[0] / "report" if len(found) == 1 else folders[0].resolve().parent / "report"
     target = default if out is None else Path(out)
     prepare_folder(target)
-    write_files(target, report_files(found))
+    files = report_files(found, page_only=page_only)
+    write_files(target, {"index.html": files["index.html"]} if page_only else files)
     return target / "index.html"
 
 
-def report_files(runs: Sequence[Run]) -> dict[str, bytes]:
-    """Every file of the report by its path, the page last."""
+def report_files(runs: Sequence[Run], *, page_only: bool = False) -> dict[str, bytes]:
+    """Every file of the report by its path, the page last; without drawings that are not on the page if that is all."""
     table = score_table(runs)
     curves, compared = curve_figures(runs), captures(runs)
     files: dict[str, bytes] = {"scores.csv": to_csv(table).encode(), "scores.md": to_markdown(table).encode()}
     drawn = {
         **{name: figure for name, (_, figure) in curves.items()},
         **{name: draw_capture(comparison) for name, (_, comparison) in compared.items()},
-        **heat_figures(runs),
-        **map_figures(runs),
+        **({} if page_only else heat_figures(runs) | map_figures(runs)),
     }
     documents = {name: drawing.to_svg(figure) for name, figure in drawn.items()}
-    for name, figure in drawn.items():
+    for name, figure in ({} if page_only else drawn).items():
         files[f"figures/{name}.svg"] = documents[name].encode()
         files[f"figures/{name}.png"] = drawing.to_png(figure)
     entries = explorer_entries(runs)
@@ -87,9 +89,12 @@ def report_files(runs: Sequence[Run]) -> dict[str, bytes]:
 
 
 def curve_figures(runs: Sequence[Run]) -> dict[str, tuple[str, Figure]]:
-    """Title and drawing of the learning curves, by file name."""
+    """Title and drawing of the learning curves, by file name. A single point is no curve."""
     found = {}
-    scores, attention = figures.score_panels(runs), figures.attention_panels(runs)
+    scores, attention = (
+        [panel for panel in panels if any(len(curve.series.steps) > 1 for curve in panel.curves)]
+        for panels in (figures.score_panels(runs), figures.attention_panels(runs))
+    )
     if scores:
         legend = figures.run_legend(runs) if len(runs) > 1 else []
         found["curves-scores"] = ("Task scores and training", figures.draw_curves(scores, legend))
