@@ -3,10 +3,11 @@
 A command is a line of a ```sh block. `prepared` turns it into what a test does:
 
 - placeholders (`RUN`, `DIR` …) become names, by `PLACES`;
-- what the command reads is made first, by `MADE_BY`, if it is not there;
+- a run that the command reads is made first, by the command that prints `--run NAME`, or by `MADE_BY`;
 - the first rule of `RULES` whose pattern is found in the line says what happens to it: `small` appends the flags of `SIZES` and
-  runs it, `plain` and `adding` run it as printed or with more flags, `absent` runs it up to the short error that names what is
-  not here, `target` asks make for its plan, `module` imports.
+  runs it, `limited` does so with one batch for recipes and data of the page itself, `plain` and `adding` run it as printed or
+  with more flags, `absent` runs it up to the short error that names what is not here, `target` asks make for its plan,
+  `module` imports.
 
 A line that no rule matches fails its test. Most new commands match a rule of their verb; if yours needs a file that is not here,
 add an `absent` rule above those.
@@ -16,6 +17,7 @@ import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from lit_attn.cli.recipes import recipe_names
@@ -104,16 +106,8 @@ PLACES = {
 PLACES_OF = {"agreement.md": {"RUN": "verbs", "FILE": "checkpoints/verbs/best.ckpt"}}
 """The same where a page means another kind of run."""
 
-MADE_BY = {
-    "mine": ("checkpoints/mine/best.ckpt", "lit-attn fit captioner_scenes --run mine"),
-    "damsm": ("checkpoints/damsm/best.ckpt", "lit-attn fit damsm_scenes --run damsm"),
-    "painter": (
-        "checkpoints/painter/best.ckpt",
-        "lit-attn fit attngan_scenes --model.damsm checkpoints/damsm/best.ckpt --run painter",
-    ),
-    "verbs": ("checkpoints/verbs/best.ckpt", "lit-attn fit agreement_grammar --run verbs"),
-}
-"""A word of a command: the file that it needs, and the command that makes it."""
+MADE_BY = {"verbs": "lit-attn fit agreement_grammar --run verbs"}
+"""Runs that commands read and that no page trains by `lit-attn fit … --run NAME`: the command that makes them."""
 
 _ONE = (
     "--trainer.max_epochs 1 --trainer.check_val_every_n_epoch 1 --trainer.limit_train_batches 1 "
@@ -122,7 +116,7 @@ _ONE = (
 LIMITS = {
     "fit": _ONE,
     "validate": "--trainer.limit_val_batches 1",
-    "ablate": "--trainer.limit_val_batches 1 --model.beam 1 --data.val_scenes 1",
+    "ablate": "--trainer.limit_val_batches 1",
     "test": "--trainer.limit_test_batches 1",
     "predict": "--trainer.limit_predict_batches 1",
 }
@@ -148,6 +142,20 @@ def small(line: str) -> Step:
     model = re.split(r"[_/]", words[1].removeprefix("tiny/").removeprefix("study/"))[0]
     assert model in SIZES, f"{line}: no sizes for {model!r}. {HOW}"
     return Step((*words, *SIZES[model].split(), *LIMITS[words[0]].split()))
+
+
+def limited(line: str) -> Step:
+    """Run a recipe of the page, or one with data of the page, with one batch."""
+    words = shlex.split(line)[1:]
+    return Step((*words, *LIMITS[words[0]].split()))
+
+
+def ablated(line: str) -> Step:
+    """Of the tiny network, as it begins: a validation for each of its few heads."""
+    return small(_UNREAD.sub("", line).replace(" captioner_scenes ", " tiny/captioner "))
+
+
+_UNREAD = re.compile(r" --(ckpt_path|from_weights) \S+")
 
 
 def plain(line: str) -> Step:
@@ -189,9 +197,12 @@ RULES: Sequence[tuple[str, Callable[[str], Step]]] = (
     (r"predict --from_weights (?!checkpoints/)", lambda line: absent(line.split()[3])(line)),
     (r"correlate \S+ --data no-such-data", absent("no-such-data")),
     (r"report checkpoints/scenes$", absent("checkpoints/scenes")),
-    (r"correlate hf:no-such-folder", absent("no-such-folder")),
+    (r"(correlate|explain) hf:no-such-folder", absent("no-such-folder")),
     # What is here.
     (r"^lit-attn (recipes|doctor|report|--help|--version)\b", plain),
+    (r"--print_config$", plain),
+    (r"^lit-attn ablate ", ablated),
+    (r"^lit-attn (fit|validate|test|predict|ablate) (\S+\.yaml|.* --data [a-z])", limited),
     (r"^lit-attn (fit|validate|test|predict|ablate) [a-z]", small),
     (r"^lit-attn explain --methods help", plain),
     (r"^lit-attn explain ", adding("--samples 1")),
@@ -210,11 +221,27 @@ def prepared(line: str, page: str = "") -> Step:
     raise AssertionError(f"No rule runs this command: {line}. {HOW}")
 
 
+@cache
+def makers() -> dict[str, str]:
+    """By the name of a run the first printed command that trains it."""
+    found = dict(MADE_BY)
+    for page in pages():
+        for block in blocks(page):
+            for _, line in commands(block) if block.language == "sh" else ():
+                named = re.search(r"^lit-attn fit .*--run (\S+)", line)
+                if named:
+                    found.setdefault(named[1], line)
+    return found
+
+
 def needs(step: Step) -> list[tuple[str, str]]:
-    """Files that must be there first, each with the command that makes it."""
+    """Runs that a command reads, each with the command that makes it."""
     read = [word for before, word in zip(("", *step.words), step.words, strict=False) if before != "--run"]
-    parts = {part for word in read for part in word.split("/")}
-    return [made for word, made in MADE_BY.items() if word in parts]
+    return [
+        (name, maker)
+        for name, maker in makers().items()
+        if any(word == name or word.startswith(f"checkpoints/{name}/") for word in read)
+    ]
 
 
 def recipe_of(line: str) -> str | None:

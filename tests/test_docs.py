@@ -1,15 +1,17 @@
 """Do README and docs run as printed?
 
 Every line of every ```sh block is run, small, in one folder that looks like a checkout (`tests/documented.py` has the rules);
-every ```python block is executed, those of a page one after the other; a block with `title="NAME"` is first written as
-that file, so that later commands of the page can use it. Blocks of other languages are `yaml`, `text`, `json` or `csv`.
+every ```python block is executed, those of a page one after the other; a block with `title="NAME"` is written as that file
+before anything runs, so that commands can use it. Blocks of other languages are `yaml`, `text`, `json` or `csv`.
 
-To cover a new page: write its commands one to a line. If one fails here with "No rule", add a rule to `RULES`; if it needs a
-file that another command makes, add that to `MADE_BY`; a new placeholder goes to `PLACES`.
+To cover a new page: write its commands one to a line. If one fails here with "No rule", add a rule to `RULES`; if it needs a run
+that no page trains by `--run NAME`, add that to `MADE_BY`; a new placeholder goes to `PLACES`.
 """
 
+import csv
 import importlib.util
 import os
+import re
 import runpy
 import subprocess
 import sys
@@ -36,21 +38,21 @@ class Checkout:
         for file in (doc.ROOT / "checkpoints").iterdir():
             if file.suffix in (".safetensors", ".yaml"):
                 (folder / "checkpoints" / file.name).symlink_to(file)
+        for block in BLOCKS:
+            if block.title:
+                assert not (folder / block.title).exists(), (
+                    f"{block.place}: another page shows a file {block.title}, too"
+                )
+                (folder / block.title).write_text(block.text, encoding="utf-8")
 
     def run(self, step: doc.Step) -> Inside:
-        for file, maker in doc.needs(step):
-            if not (self.folder / file).exists():
+        for name, maker in doc.needs(step):
+            if not (self.folder / "checkpoints" / name).exists():
                 made = self.run(doc.prepared(maker))
                 assert made.returncode == 0, f"{maker}: {made.stderr}"
         if step.words not in self.done:
             self.done[step.words] = run_inside(self.folder, *step.words)
         return self.done[step.words]
-
-    def write(self, page: Path) -> None:
-        """The files that a page shows."""
-        for block in BLOCKS:
-            if block.page == page and block.title:
-                (self.folder / block.title).write_text(block.text, encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +84,6 @@ def test_commands_run(place, line, checkout):
     if step.how == "import":
         assert importlib.util.find_spec(step.words[0]), line
         return
-    checkout.write(doc.ROOT / page)
     done = checkout.run(step)
     if step.names is None:
         assert done.returncode == 0, f"{place}: {' '.join(step.words)}\n{done.stderr[-2000:]}\n{doc.HOW}"
@@ -97,7 +98,6 @@ def test_commands_run(place, line, checkout):
     ids=lambda page: str(page.relative_to(doc.ROOT)),
 )
 def test_examples_run(page, checkout, monkeypatch, capsys):
-    checkout.write(page)
     monkeypatch.chdir(checkout.folder)
     monkeypatch.syspath_prepend(str(checkout.folder))
     loose = [block for block in BLOCKS if block.page == page and block.language == "python" and not block.title]
@@ -120,6 +120,35 @@ def test_spoken_commands_have_a_verb_and_a_recipe():
             assert verb in HELP, f"{page}: `{line}`: no verb {verb}"
             recipe = doc.recipe_of(line)
             assert recipe is None or recipe in known, f"{page}: `{line}`: no recipe {recipe}"
+
+
+PRINTED = (
+    "captioner --config probes/all", "scan", "mac", "m4c", "paragraph", "attngan", "damsm", "classifier", "agreement",
+)  # fmt: skip
+
+
+def test_the_page_of_metrics_names_all_that_is_printed(checkout):
+    page = (doc.ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    known = re.compile("|".join(_pattern(name) for name in re.findall(r"`([^`]+)`", page)))
+    for recipe in PRINTED:
+        step = doc.small(f"lit-attn fit tiny/{recipe} --root printed --trainer.log_every_n_steps 1")
+        whole = ("--trainer.limit_val_batches", "1.0", *(("--data.oracle", "true") if recipe == "scan" else ()))
+        done = checkout.run(doc.Step((*step.words, *whole)))
+        assert done.returncode == 0, done.stderr
+    names = set()
+    for table in (checkout.folder / "printed").rglob("*.csv"):
+        with table.open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        told = [name for row in rows for key in ("metric", "finding", "table") if (name := row.get(key))]
+        names |= set(told if told else rows[0])
+    printed = {re.sub(r"^(train|val)/(attention/[^/]+/)?", "", name) for name in names} - {"epoch", "step"}
+    assert len(printed) > 100
+    assert not [name for name in sorted(printed) if not known.fullmatch(name)], "describe these in docs/metrics.md"
+
+
+def _pattern(name: str) -> str:
+    """`pos_<tag>` matches `pos_noun`."""
+    return "".join(r"\w+" if part.startswith("<") else re.escape(part) for part in re.split(r"(<[^>]+>)", name))
 
 
 def test_a_command_without_a_rule_is_told_how_to_get_one():

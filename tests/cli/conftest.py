@@ -73,7 +73,10 @@ def run_inside(folder: Path, *words: str) -> Inside:
     os.chdir(folder)
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), warnings.catch_warnings():
-            code = main(list(words))
+            try:
+                code = main(list(words))
+            except SystemExit as left:  # --print_config and --help
+                code = int(left.code or 0)
     finally:
         os.chdir(before)
         os.environ.clear()
