@@ -7,7 +7,7 @@ A command is a line of a ```sh block. `prepared` turns it into what a test does:
 - the first rule of `RULES` whose pattern is found in the line says what happens to it: `small` appends the flags of `SIZES` and
   runs it, `limited` does so with one batch for recipes and data of the page itself, `plain` and `adding` run it as printed or
   with more flags, `absent` runs it up to the short error that names what is not here, `target` asks make for its plan,
-  `module` imports.
+  `module` imports, `elsewhere` names the test that runs it.
 
 A line that no rule matches fails its test. Most new commands match a rule of their verb; if yours needs a file that is not here,
 add an `absent` rule above those.
@@ -50,7 +50,7 @@ class Step:
     names: str | None = None
     """None: it succeeds. Else: it ends with code 2 and a message that has this in it."""
     how: str = "run"
-    """run, make or import."""
+    """run, make, import or elsewhere."""
 
 
 def pages() -> list[Path]:
@@ -180,6 +180,11 @@ def module(line: str) -> Step:
     return Step(tuple(shlex.split(line)[2:3]), how="import")
 
 
+def elsewhere(test: str, words: str) -> Callable[[str], Step]:
+    """Too slow to run twice: another test runs it, and has these words in it."""
+    return lambda line: Step((test, words), how="elsewhere")
+
+
 RULES: Sequence[tuple[str, Callable[[str], Step]]] = (
     (r"^make [a-z]+$", target),
     (r"^python -m benchmarks\.", module),
@@ -199,6 +204,7 @@ RULES: Sequence[tuple[str, Callable[[str], Step]]] = (
     (r"report checkpoints/scenes$", absent("checkpoints/scenes")),
     (r"(correlate|explain) hf:no-such-folder", absent("no-such-folder")),
     # What is here.
+    (r"^lit-attn report --demo", elsewhere("tests/cli/test_demo.py", "--demo")),
     (r"^lit-attn (recipes|doctor|report|--help|--version)\b", plain),
     (r"--print_config$", plain),
     (r"^lit-attn ablate ", ablated),

@@ -9,7 +9,9 @@ that no page trains by `--run NAME`, add that to `MADE_BY`; a new placeholder go
 """
 
 import csv
+import importlib
 import importlib.util
+import inspect
 import os
 import re
 import runpy
@@ -81,6 +83,9 @@ def test_commands_run(place, line, checkout):
     if step.how == "make":
         subprocess.run(["make", "-n", *step.words[1:]], cwd=doc.ROOT, check=True, capture_output=True)
         return
+    if step.how == "elsewhere":
+        assert " ".join(step.words[1:]) in (doc.ROOT / step.words[0]).read_text(encoding="utf-8"), line
+        return
     if step.how == "import":
         assert importlib.util.find_spec(step.words[0]), line
         return
@@ -120,6 +125,21 @@ def test_spoken_commands_have_a_verb_and_a_recipe():
             assert verb in HELP, f"{page}: `{line}`: no verb {verb}"
             recipe = doc.recipe_of(line)
             assert recipe is None or recipe in known, f"{page}: `{line}`: no recipe {recipe}"
+
+
+def test_named_settings_exist():
+    """`--model.NAME` and `--data.NAME` in sentences, and calls such as `lit_attn.ops.x.f(argument=…)`."""
+    from lit_attn.cli.training import SHIPPED
+
+    settings = {name for kind in SHIPPED for name in inspect.signature(kind.__init__).parameters}
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for name in re.findall(r"--(?:model|data)\.([a-z]\w*)", text):
+            assert name in settings or "title=" in text, f"{page}: no model and no data set has a setting {name}"
+        for path, argument in re.findall(r"`(lit_attn(?:\.\w+)+)\((\w+)=", text):
+            place, _, called = path.rpartition(".")
+            accepted = inspect.signature(getattr(importlib.import_module(place), called)).parameters
+            assert argument in accepted, f"{page}: {path} takes no {argument}"
 
 
 PRINTED = (
