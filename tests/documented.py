@@ -172,6 +172,11 @@ def absent(names: str) -> Callable[[str], Step]:
     return lambda line: Step(tuple(shlex.split(line)[1:]), names)
 
 
+def refused(names: str) -> Callable[[str], Step]:
+    """Run with the least data up to the error that the page shows."""
+    return lambda line: Step(small(line).words, names)
+
+
 def target(line: str) -> Step:
     return Step(tuple(shlex.split(line)), how="make")
 
@@ -207,6 +212,10 @@ RULES: Sequence[tuple[str, Callable[[str], Step]]] = (
     (r"^lit-attn report --demo", elsewhere("tests/cli/test_demo.py", "--demo")),
     (r"^lit-attn (recipes|doctor|report|--help|--version)\b", plain),
     (r"--print_config$", plain),
+    (
+        r"--run steady --resume auto --model",
+        refused("--model.alignment: the run has 'scaled_dot', the command says 'dot'"),
+    ),
     (r"^lit-attn ablate ", ablated),
     (r"^lit-attn (fit|validate|test|predict|ablate) (\S+\.yaml|.* --data [a-z])", limited),
     (r"^lit-attn (fit|validate|test|predict|ablate) [a-z]", small),

@@ -163,6 +163,8 @@ def test_the_page_of_metrics_names_all_that_is_printed(checkout):
         names |= set(told if told else rows[0])
     printed = {re.sub(r"^(train|val)/(attention/[^/]+/)?", "", name) for name in names} - {"epoch", "step"}
     assert len(printed) > 100
+    for file in re.findall(r"`(\w+/[\w/]+\.py)`", page):
+        assert (doc.ROOT / "lit_attn" / file).is_file(), file
     assert not [name for name in sorted(printed) if not known.fullmatch(name)], "describe these in docs/metrics.md"
 
 
@@ -188,6 +190,6 @@ def test_the_site_builds_strictly(tmp_path):
         check=False,
     )
     assert done.returncode == 0, f"{done.stdout}{done.stderr}\nA new page must stand in the menu of mkdocs.yml."
-    page = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
-    for loaded in ('src="http', "@import", "fonts.g", "cdn"):
-        assert loaded not in page, f"the site would load from the network: {loaded}"
+    for page in (tmp_path / "site").rglob("*.html"):
+        loaded = re.findall(r'(?:src|<link[^>]* href)="(?:https?:)?//[^"]+"', page.read_text(encoding="utf-8"))
+        assert not loaded, f"{page.name} would load from the network: {loaded}"
