@@ -179,6 +179,8 @@ class QuestionBatch(TensorBatch):
     """One name per question, stable over runs."""
     causes: Bool[Tensor, "c k"] | None = None
     """Cells, row by row, that show what the answer rests on: known on Scenes only."""
+    spokesmen: Bool[Tensor, "c k"] | None = None
+    """Of these the one cell that speaks for each thing, so that there are as many as things."""
     picture_name: tuple[str, ...] = ()
     """One name per picture, such as its file's."""
 

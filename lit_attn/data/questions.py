@@ -39,6 +39,8 @@ class Asked:
     kind: str = ""
     causes: NDArray[np.bool_] | None = None
     """Which cells, row by row, show what the answer rests on."""
+    spokesmen: NDArray[np.bool_] | None = None
+    """Of these the one cell that speaks for each thing."""
 
     def __post_init__(self) -> None:
         if not self.ids:
@@ -61,7 +63,6 @@ def collate(samples: Sequence[Sample]) -> QuestionBatch:
     token_mask = np.zeros((len(asked), longest), bool)
     for i, question in enumerate(asked):
         tokens[i, : len(question.ids)], token_mask[i, : len(question.ids)] = question.ids, True
-    causes = [question.causes for question in asked if question.causes is not None]
     return QuestionBatch(
         image_id=torch.tensor([picture.image_id for picture in pictures]),
         grid=torch.from_numpy(np.stack([picture.grid for picture in pictures])),
@@ -73,9 +74,16 @@ def collate(samples: Sequence[Sample]) -> QuestionBatch:
         kind=tuple(question.kind for question in asked),
         words=tuple(question.words for question in asked),
         sample_id=tuple(question.sample_id for question in asked),
-        causes=torch.from_numpy(np.stack(causes)) if asked and len(causes) == len(asked) else None,
+        causes=_stacked([question.causes for question in asked]),
+        spokesmen=_stacked([question.spokesmen for question in asked]),
         picture_name=tuple(picture.name for picture in pictures),
     )
+
+
+def _stacked(cells: Sequence[NDArray[np.bool_] | None]) -> torch.Tensor | None:
+    """None unless every question knows its own."""
+    known = [own for own in cells if own is not None]
+    return torch.from_numpy(np.stack(known)) if known and len(known) == len(cells) else None
 
 
 def majority_scores(asked: Iterable[tuple[str, str]]) -> dict[str, float]:

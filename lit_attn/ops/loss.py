@@ -67,13 +67,18 @@ def multilabel_decoding(
     return torch.where(counts, losses, 0.0).sum() / step_mask.sum().clamp_min(1)
 
 
-def cross_entropy_with_set(weights: Float[Tensor, "c k"], wanted: Bool[Tensor, "c k"]) -> Float[Tensor, ""]:
+def cross_entropy_with_set(
+    weights: Float[Tensor, "c k"], wanted: Bool[Tensor, "c k"], rest: float = 0.0
+) -> Float[Tensor, ""]:
     """Cross-entropy of attention with an even share for each wanted key, the mean over rows that want any; in nats.
 
-    0 if no row wants any. A weight of exactly 0 counts as the smallest positive number.
+    All other keys together have `rest` times the share of one wanted key, evenly: then what is left for them tells how many
+    keys are wanted, and a row that wants none has its say, too. 0 if no row has one. A weight of exactly 0 counts as the
+    smallest positive number.
     """
-    chosen = wanted.any(-1)
+    others = (~wanted).sum(-1, keepdim=True).clamp_min(1).to(weights.dtype)
+    shares = torch.where(wanted, torch.ones_like(others), rest / others)
+    chosen = shares.sum(-1) > 0
     logs = weights[chosen].clamp_min(torch.finfo(weights.dtype).tiny).log()
-    shares = wanted[chosen].to(logs.dtype)
-    rows = -(logs * shares).sum(-1) / shares.sum(-1)
+    rows = -(logs * shares[chosen]).sum(-1) / shares[chosen].sum(-1)
     return rows.sum() / chosen.sum().clamp_min(1)

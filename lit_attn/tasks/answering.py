@@ -40,7 +40,10 @@ class Answering(L.LightningModule):
         kernel: Side of the convolutions over the grid: 3 as published, 1 where every cell speaks for itself.
         self_attention, memory_gate, recurrent_control: Options of the network (see the model).
         guide: Weight of a second loss that shows the last step where to look, on data that know what an answer rests on:
-            the cross-entropy of its read attention with those cells. 0, as published: it finds out by itself.
+            the cross-entropy of its read attention with the cells that speak for those things. 0, as published: it finds
+            out by itself.
+        guide_rest: What this loss leaves to all other cells together, in shares of one such cell. Above 0, attention itself
+            tells how many things there are.
         average: Decay of the average of the weights that evaluation uses; 0 for none.
         lr: Adam's rate at the start.
         lr_rule: `loss` halves it after an epoch in which the training loss is small and hardly fell; `cosine` lowers it
@@ -48,7 +51,7 @@ class Answering(L.LightningModule):
         warmup: Steps in which the rate rises from zero.
     """
 
-    free_in_evaluation: ClassVar = frozenset({"guide", "average", "lr", "lr_rule", "warmup"})
+    free_in_evaluation: ClassVar = frozenset({"guide", "guide_rest", "average", "lr", "lr_rule", "warmup"})
     """Settings that may differ from those of a checkpoint that is evaluated."""
 
     def __init__(
@@ -74,6 +77,7 @@ class Answering(L.LightningModule):
         read_dropout: float = 0.15,
         output_dropout: float = 0.15,
         guide: float = 0.0,
+        guide_rest: float = 0.0,
         average: float = 0.999,
         lr: float = 1e-4,
         lr_rule: LrRule = "loss",
@@ -111,7 +115,9 @@ class Answering(L.LightningModule):
         if not 0 <= average < 1:
             raise UserError(f"average is the decay of an average of weights, from 0 to below 1; got {average}.")
         self.decay = average
-        self.guide = guide
+        if guide_rest < 0:
+            raise UserError(f"guide_rest is a share of attention and must not be negative, got {guide_rest}.")
+        self.guide, self.guide_rest = guide, guide_rest
         self.lr, self.lr_rule, self.warmup = lr, lr_rule, warmup
         self.average: WeightAverage | None = None
         self.train_loss = WeightedMean()
@@ -162,12 +168,13 @@ class Answering(L.LightningModule):
         return loss + self.guide * misled
 
     def _guided(self, batch: QuestionBatch) -> tuple[Tensor, Tensor]:
-        """Scores, and how far the last step's read attention is from the cells that the answers rest on."""
-        if batch.causes is None:
+        """Scores, and how far the last step's read attention is from the cells of what the answers rest on."""
+        if batch.spokesmen is None:
             raise UserError("guide needs data that know what an answer rests on, such as Scenes. Set model.guide to 0.")
         with AttentionTape(self.net, "read", gradients=True) as tape:
             scores = self(batch)
-        return scores, cross_entropy_with_set(tape["read"][-1].weights[:, 0, 0], batch.causes)
+        reads = tape["read"][-1].weights[:, 0, 0]
+        return scores, cross_entropy_with_set(reads, batch.spokesmen, self.guide_rest)
 
     def optimizer_step(self, *args: Any, **kwargs: Any) -> None:
         super().optimizer_step(*args, **kwargs)

@@ -109,3 +109,21 @@ def test_cross_entropy_with_a_set_of_keys():
     assert cross_entropy_with_set(weights, torch.zeros_like(wanted)).item() == 0
     even = torch.tensor([[0.25, 0.0, 0.75]], dtype=torch.float64)
     assert math.isfinite(cross_entropy_with_set(even, torch.tensor([[True, True, False]])).item())
+
+
+@pytest.mark.parametrize("rest", [0.5, 1.0])
+def test_cross_entropy_with_a_set_of_keys_and_a_share_for_the_rest(rest):
+    weights = torch.rand(5, 7, dtype=torch.float64, generator=torch.Generator().manual_seed(1)).softmax(-1)
+    wanted = torch.rand(5, 7, generator=torch.Generator().manual_seed(2)) < 0.4
+    wanted[3], wanted[4] = False, True
+    rows = []
+    for row in range(5):
+        count = int(wanted[row].sum())
+        shares = [1.0 if wanted[row, key] else rest / (7 - count) for key in range(7)]
+        rows.append(-sum(s * math.log(weights[row, key]) for key, s in enumerate(shares)) / sum(shares))
+    assert cross_entropy_with_set(weights, wanted, rest).item() == pytest.approx(sum(rows) / 5, abs=1e-12)
+    logits = torch.zeros(1, 7, dtype=torch.float64, requires_grad=True)
+    right = torch.tensor([[True, False, True, True, False, False, False]])
+    best = torch.where(right, 1.0, rest / 4) / (3 + rest)
+    gradient = torch.autograd.grad(cross_entropy_with_set(logits.softmax(-1), right, rest), logits)[0]
+    torch.testing.assert_close(gradient, (torch.full_like(logits, 1 / 7) - best).detach())

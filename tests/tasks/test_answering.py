@@ -15,6 +15,7 @@ from lit_attn.data.scenes.asking import ScenesQuestions
 from lit_attn.errors import UserError
 from lit_attn.nn.alignment import ALIGNMENTS
 from lit_attn.nn.tape import AttentionTape
+from lit_attn.ops.loss import cross_entropy_with_set
 from lit_attn.run.checkpoint_io import SafeCheckpointIO, load_checkpoint
 from lit_attn.run.precision import BatchDoublePrecision
 from lit_attn.tasks.answering import Answering
@@ -423,7 +424,7 @@ def test_a_guide_adds_its_loss_and_needs_known_causes(tmp_path):
     with AttentionTape(task.net, "read") as tape:
         scores = task(batch)
     reads = tape["read"][1].weights[:, 0, 0]
-    misled = [-reads[i, cells].log().mean() for i, cells in enumerate(batch.causes) if cells.any()]
+    misled = [-reads[i, cells].log().mean() for i, cells in enumerate(batch.spokesmen) if cells.any()]
     expected = torch.nn.functional.cross_entropy(scores, batch.answer) + 0.5 * torch.stack(misled).mean()
     logged = {}
     task.log = lambda name, value, **rest: logged.update({name: float(value)})
@@ -436,4 +437,18 @@ def test_a_guide_adds_its_loss_and_needs_known_causes(tmp_path):
     loss.backward()
     assert task.net.cell.read.logits.weight.grad.abs().sum() > 0
     with pytest.raises(UserError, match="guide needs data"):
-        task.training_step(replace(batch, causes=None), 0)
+        task.training_step(replace(batch, spokesmen=None), 0)
+
+
+def test_a_guide_may_leave_a_share_to_the_rest():
+    data = scenes()
+    task = tiny(data, guide=0.5, guide_rest=0.5, average=0.0, **DRY)
+    batch = next(iter(data.train_dataloader()))
+    _, misled = task._guided(batch)
+    with AttentionTape(task.net, "read") as tape:
+        task(batch)
+    reads = tape["read"][1].weights[:, 0, 0]
+    assert misled.item() == pytest.approx(cross_entropy_with_set(reads, batch.spokesmen, 0.5).item(), rel=1e-6)
+    assert misled.item() != pytest.approx(cross_entropy_with_set(reads, batch.spokesmen).item(), rel=1e-4)
+    with pytest.raises(UserError, match="guide_rest .* must not be negative, got -1"):
+        tiny(data, guide_rest=-1)

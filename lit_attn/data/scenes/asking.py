@@ -34,11 +34,16 @@ def cause_cells(shown: NDArray[np.bool_], causes: tuple[int, ...]) -> NDArray[np
 
 def shown_cells(scene: Scene, side: int) -> NDArray[np.bool_]:
     """Which cells, row by row, show each thing: those that it takes a good share of, and the one that speaks for it."""
-    shares = visible_shares(scene, side)
-    shown = (shares >= SHOWN_SHARE).reshape(len(shares), -1)
+    shares = visible_shares(scene, side).reshape(len(scene.things), -1)
+    return (shares >= SHOWN_SHARE) | speaking_cells(scene, side)
+
+
+def speaking_cells(scene: Scene, side: int) -> NDArray[np.bool_]:
+    """Which one cell speaks for each thing."""
     boxes = np.array([thing.box for thing in scene.things], np.float32)
-    shown[np.arange(len(shown)), middle_cells(shares, boxes)] = True
-    return shown
+    speaking = np.zeros((len(boxes), side * side), bool)
+    speaking[np.arange(len(boxes)), middle_cells(visible_shares(scene, side), boxes)] = True
+    return speaking
 
 
 def question_words(question: Question) -> tuple[str, ...]:
@@ -71,7 +76,7 @@ class ScenesQuestionSet(Dataset[Sample]):
             turn = index * data.questions_per_scene % len(data.train_kinds)
             kinds = data.train_kinds[turn:] + data.train_kinds[:turn]
         asked = questions(scene, data.questions_per_scene, data.landmarks, kinds=kinds, fewer=training)
-        shown = shown_cells(scene, data.side)
+        shown, speaking = shown_cells(scene, data.side), speaking_cells(scene, data.side)
         return picture, [
             Asked(
                 question_id=index * data.questions_per_scene + i,
@@ -81,6 +86,7 @@ class ScenesQuestionSet(Dataset[Sample]):
                 answer=ANSWERS.index(question.answer),
                 kind=question.kind,
                 causes=cause_cells(shown, question.causes),
+                spokesmen=cause_cells(speaking, question.causes),
             )
             for i, question in enumerate(asked)
         ]

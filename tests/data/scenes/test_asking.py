@@ -30,12 +30,15 @@ def test_a_batch_holds_questions_answers_and_causes():
     assert batch.grid.shape == (5, 11, 7, 7)
     assert batch.causes is not None
     assert batch.causes.shape == (len(batch), 49)
+    assert batch.spokesmen is not None
+    assert not (batch.spokesmen & ~batch.causes).any()
     for i, owner in enumerate(batch.owner.tolist()):
         asked = questions(make_scene(0, "val", owner), 5)[i - batch.owner.tolist().index(owner)]
         assert data.answers[int(batch.answer[i])] == asked.answer
         assert batch.kind[i] == asked.kind
         words = [data.vocabulary.words[j] for j in batch.tokens[i][batch.token_mask[i]].tolist()]
         assert tuple(words) == batch.words[i] == question_words(asked)
+        assert int(batch.spokesmen[i].sum()) == len(set(asked.causes)), "a cell for each thing"
 
 
 def test_thinned_rooms_keep_some_things_and_what_they_rest_on():
