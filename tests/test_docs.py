@@ -20,6 +20,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests import documented as doc
 from tests.cli.conftest import Inside, run_inside
@@ -140,6 +141,25 @@ def test_named_settings_exist():
             place, _, called = path.rpartition(".")
             accepted = inspect.signature(getattr(importlib.import_module(place), called)).parameters
             assert argument in accepted, f"{page}: {path} takes no {argument}"
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/reproduction.md"])
+def test_scores_of_shipped_weights_are_those_of_the_manifest(page):
+    """Every number of a row that begins with the name of weights stands in the manifest or in the header of a recipe."""
+    manifest = yaml.safe_load((doc.ROOT / "checkpoints" / "manifest.yaml").read_text(encoding="utf-8"))
+    rows = re.findall(r"^\| `(\w+)` \|(.+)\|$", (doc.ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
+    named = {name: cells for name, cells in rows if f"{name}.safetensors" in manifest}
+    assert len(named) >= 5
+    for name, cells in named.items():
+        recipes = (doc.ROOT / "recipes").glob(f"{name}*.yaml")
+        known = manifest[f"{name}.safetensors"]["score"] + " ".join(
+            line for recipe in recipes for line in recipe.read_text().splitlines() if line.startswith("#")
+        )
+        told = [f"{100 * float(part):g}" for part in re.findall(r"\b0\.\d+", known)]
+        for number in re.findall(r"\d+(?:\.\d+)?", re.sub(r"`[^`]*`", "", cells)):
+            assert number in re.findall(r"\d+(?:\.\d+)?", known) + told, (
+                f"{page}: {name}: where does {number} come from?"
+            )
 
 
 PRINTED = (
