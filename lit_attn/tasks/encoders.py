@@ -7,23 +7,25 @@ import lightning as L
 
 from lit_attn.checkpoint import read_weights
 from lit_attn.errors import UserError
+from lit_attn.tasks.feature_networks import shipped
 
 log = logging.getLogger(__name__)
 
 PARTS = ("text", "image")
+SCENES, SCENES_FILE = "scenes", "damsm_scenes.safetensors"
 SAME = {"word_dim": "word_dim", "dim": "text_dim", "text_dim": "text_dim", "encoder": "encoder"}
 """Settings of the weights, and what they are called in AttnGAN."""
 
 
 def take_encoders(task: L.LightningModule, source: str | None) -> None:
-    """Copies text and picture encoder out of a file into `task.text` and `task.image`."""
+    """Copies text and picture encoder into `task.text` and `task.image`: out of a file, or with `scenes` the shipped ones."""
     if source is None:
         log.warning(
             "The encoders of captions and pictures are random: nothing can be learned from captions. Train them with "
             "lit-attn fit damsm_scenes (or damsm_cub, damsm_coco), and name the weights with --model.damsm."
         )
         return
-    weights = read_weights(Path(source))
+    weights = read_weights(shipped(SCENES_FILE) if source == SCENES else Path(source))
     _check(task, source, weights.hyperparameters, weights.vocabulary)
     tensors = {name.removeprefix("net."): tensor for name, tensor in weights.tensors.items()}
     for part in PARTS:

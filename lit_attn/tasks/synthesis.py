@@ -45,8 +45,8 @@ class Synthesis(L.LightningModule):
 
     Args:
         vocab_size: Taken from the data when a recipe runs.
-        damsm: Weights of the encoders, from `lit-attn fit damsm_…` or `lit-attn convert attngan`; needed to train. Without
-            them the encoders are random, and the log says so.
+        damsm: Weights of the encoders, from `lit-attn fit damsm_…` or `lit-attn convert attngan`, or `scenes` for the shipped
+            ones; needed to train. Without them the encoders are random, and the log says so.
         alignment: Of the positions of a picture with words: cosine, dot, scaled_dot, general_query, general_key,
             biased_query, biased_key, activated, or the import path of a subclass of lit_attn.nn.alignment.Alignment.
         word_dim, text_dim, encoder: Of the encoders: width of words, of the joint space, and kind of the picture encoder.
