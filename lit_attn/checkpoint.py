@@ -146,6 +146,20 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+def take_over(weights: Weights, task: nn.Module, *, strict: bool, scoring: bool = True) -> Transfer:
+    """`transfer` to a task that may do without a part: `only_in_training`, and `only_in_scoring` unless it is to be scored.
+
+    Of the parts that it has from elsewhere (`from_elsewhere`) it fetches those that the weights lack (`fetch`).
+    """
+    elsewhere: tuple[str, ...] = getattr(task, "from_elsewhere", ())
+    spare = getattr(task, "only_in_training", ()) + (() if scoring else getattr(task, "only_in_scoring", ()))
+    found = transfer(weights, task, strict=strict, spare=spare + elsewhere)
+    lacking = tuple(part for part in elsewhere if any(name.startswith(part) for name in found.created))
+    if lacking:
+        task.fetch(lacking)  # type: ignore[operator]
+    return found
+
+
 def transfer(weights: Weights, model: nn.Module, *, strict: bool, spare: tuple[str, ...] = ()) -> Transfer:
     """Copy what fits by name and shape. With `strict`, anything that does not fit is an error.
 

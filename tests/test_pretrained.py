@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lit_attn.checkpoint import MANIFEST, read_weights, sha256, transfer
+from lit_attn.checkpoint import MANIFEST, read_weights, sha256, take_over
 from lit_attn.cli.recipes import find_recipe
 
 FOLDER = Path(__file__).parents[1] / "checkpoints"
@@ -28,8 +28,7 @@ def test_weights_are_listed_and_fit(name):
     assert {"recipe", "commit", "seed", "score", "licence"} <= entry.keys()
     module, _, cls = (weights.task or TASKS[name]).rpartition(".")
     task = getattr(importlib.import_module(module), cls)(**weights.hyperparameters)
-    found = transfer(weights, task, strict=True)
-    assert not found.created
+    take_over(weights, task, strict=True)
     settings = yaml.safe_load(find_recipe(entry["recipe"]).read_text())["model"]["init_args"]
     assert {key: weights.hyperparameters[key] for key in settings} == settings, (
         "the recipe is no longer that of the weights"

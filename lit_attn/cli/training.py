@@ -24,7 +24,7 @@ from lit_attn import __version__
 from lit_attn.callbacks.answer_pictures import AnswerPictures
 from lit_attn.callbacks.caption_pictures import CaptionPictures
 from lit_attn.callbacks.paintings import PaintingPictures
-from lit_attn.checkpoint import read_weights, transfer
+from lit_attn.checkpoint import read_weights, take_over
 from lit_attn.cli.progress import PlainProgress, print_scores
 from lit_attn.cli.recipes import find_recipe
 from lit_attn.data.agreement_grammar import AgreementGrammar
@@ -445,10 +445,7 @@ class Training(LightningCLI):
                 f"{source} was trained with other answers than the data's ({len(answers)}), {len(weights.answers)} of them. "
                 "Name these weights as their source, or train anew."
             )
-        spare = getattr(self.model, "only_in_training", ())
-        if self.verb == "predict":
-            spare += getattr(self.model, "only_in_scoring", ())
-        found = transfer(weights, self.model, strict=self.verb != "fit", spare=spare)
+        found = take_over(weights, self.model, strict=self.verb != "fit", scoring=self.verb != "predict")
         if self.verb == "fit":
             log.info("From %s: %s.", source, found)
 

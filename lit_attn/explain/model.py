@@ -12,7 +12,7 @@ from typing import Any
 import lightning as L
 import yaml
 
-from lit_attn.checkpoint import MANIFEST, SUFFIXES, Weights, read_weights, transfer
+from lit_attn.checkpoint import MANIFEST, SUFFIXES, Weights, read_weights, take_over
 from lit_attn.data.batched import BatchedData
 from lit_attn.errors import UserError, did_you_mean
 from lit_attn.run.checkpoint_io import load_checkpoint
@@ -86,8 +86,7 @@ def load_model(
     if kind is None:
         raise UserError(f"{found.file} does not say which model it is for.")
     task = _imported(kind)(**weights.hyperparameters).eval()
-    spare = getattr(task, "only_in_training", ()) + getattr(task, "only_in_scoring", ())
-    transfer(weights, task, strict=True, spare=spare)
+    take_over(weights, task, strict=True, scoring=False)
     if weights.words is not None and hasattr(task, "words"):
         task.words = CaptionWords(weights.words)
     facts = dict(weights.hyperparameters)

@@ -22,7 +22,7 @@ from lit_attn.ops.gan import condition_divergence, discriminator_loss, generator
 from lit_attn.tasks.averaging import KEY, HideAverage, WeightAverage
 from lit_attn.tasks.caption_words import check_words, keep_words
 from lit_attn.tasks.damsm import BETAS, matching_loss, pictures_of
-from lit_attn.tasks.encoders import take_encoders
+from lit_attn.tasks.encoders import ENCODERS, take_encoders
 from lit_attn.tasks.gradients import backward
 from lit_attn.tasks.painting_scores import PaintingScores
 from lit_attn.tasks.predictions import write_predictions
@@ -105,6 +105,8 @@ class Synthesis(L.LightningModule):
         self.text.requires_grad_(False).eval()
         self.image.requires_grad_(False).eval()
         self.damsm = damsm
+        self.from_elsewhere: tuple[str, ...] = () if damsm is None else ENCODERS
+        """What weights may lack, because it is taken from `damsm`."""
         self.z_dim, self.condition_dim = z_dim, condition_dim
         self.match_weight, self.lr, self.decay = match_weight, lr, average
         self.average: WeightAverage | None = None
@@ -149,11 +151,15 @@ class Synthesis(L.LightningModule):
 
     def on_fit_start(self) -> None:
         if not self._restored:
-            take_encoders(self, self.damsm)
+            self.fetch()
         if self.decay and self.average is None:
             self.average = WeightAverage(self.generator, self.decay)
         if self.average is not None:
             self.average.follow()
+
+    def fetch(self, parts: Sequence[str] = ENCODERS) -> None:
+        """Takes encoders from DAMSM's weights."""
+        take_encoders(self, self.damsm, parts)
 
     def training_step(self, batch: SynthesisBatch, batch_idx: int) -> None:
         if len(batch) < 2:

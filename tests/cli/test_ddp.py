@@ -1,5 +1,7 @@
 """Do one, two and three processes measure the same, and does training in two of them work and resume?"""
 
+import math
+
 import pytest
 import torch
 
@@ -98,6 +100,11 @@ def test_two_processes_train_alike_and_resume(lit_attn, tmp_path, recipe, words,
     assert done.returncode == 0, done.stderr
     done = lit_attn(*fit, "--run", "parts", "--resume", "auto")
     assert done.returncode == 0, done.stderr
+    numbers = [
+        float(value) for row in rows(tmp_path / "checkpoints/whole/metrics.csv") for value in row.values() if value
+    ]
+    assert numbers
+    assert all(map(math.isfinite, numbers))
     whole, parts = (
         torch.load(tmp_path / "checkpoints" / n / "last.ckpt", weights_only=True) for n in ("whole", "parts")
     )

@@ -2,13 +2,14 @@
 
 import copy
 from dataclasses import replace
+from pathlib import Path
 
 import lightning as L
 import pytest
 import torch
 import torch.nn.functional as F
 
-from lit_attn.checkpoint import Weights, read_weights, transfer, write_weights
+from lit_attn.checkpoint import Weights, read_weights, take_over, transfer, write_weights
 from lit_attn.data.scenes.painting import ScenesPictures
 from lit_attn.errors import UserError
 from lit_attn.models.attngan import Discriminator
@@ -22,6 +23,7 @@ from lit_attn.tasks.damsm import DamsmTraining, pictures_of
 from lit_attn.tasks.feature_networks import feature_network
 from lit_attn.tasks.synthesis import Synthesis, shrunk
 
+CHECKPOINTS = Path(__file__).parents[2] / "checkpoints"
 TINY = {
     "word_dim": 7, "text_dim": 6, "encoder": "small", "sides": [16, 32], "z_dim": 5, "condition_dim": 3, "width": 3,
     "residuals": 1, "discriminator_width": 3, "average": 0.7, "distractors": 5,
@@ -228,6 +230,44 @@ def test_encoders_come_from_damsm(data, tmp_path):
     other = tiny(data, damsm=str(file), word_dim=8)
     with pytest.raises(UserError, match="set --model.word_dim 7"):
         trainer(tmp_path, max_steps=1).fit(other, datamodule=data)
+
+
+def test_weights_without_encoders_take_them_from_damsm(data, tmp_path):
+    """Only what is missing: a text encoder that came with the weights stays."""
+    damsm = DamsmTraining(data.vocab_size, word_dim=7, dim=6, encoder="small", distractors=5)
+    source, file = tmp_path / "damsm.safetensors", tmp_path / "painter.safetensors"
+    write_weights(Weights(source, damsm.state_dict(), dict(damsm.hparams), None), source)
+    trained = tiny(data, damsm=str(source))
+    with torch.no_grad():
+        for parameter in trained.parameters():
+            parameter.add_(0.1)
+    for left_out in (("text.", "image."), ("image.",)):
+        kept = {
+            name: tensor
+            for name, tensor in trained.state_dict().items()
+            if not name.startswith(("discriminators.", *left_out))
+        }
+        write_weights(Weights(file, kept, dict(trained.hparams), None), file)
+        task = tiny(data, damsm=str(source))
+        take_over(read_weights(file), task, strict=True)
+        for part in ("text", "image"):
+            wanted = (damsm.net if f"{part}." in left_out else trained).get_submodule(part).state_dict()
+            for name, tensor in task.get_submodule(part).state_dict().items():
+                assert torch.equal(tensor, wanted[name]), (part, name)
+        assert torch.equal(task.generator.pictures[0].weight, trained.generator.pictures[0].weight)
+    with pytest.raises(UserError, match="do not fit"):
+        take_over(read_weights(file), tiny(data), strict=True)
+    take_over(read_weights(file), tiny(data), strict=True, scoring=False)
+
+
+def test_the_shipped_encoders_have_a_name(tmp_path):
+    data = ScenesPictures(train_scenes=4, val_scenes=2, side=32, batch_size=4)
+    sizes = {"word_dim": 64, "text_dim": 128}
+    task = tiny(data, damsm="scenes", **sizes)
+    trainer(tmp_path, max_steps=1).fit(task, datamodule=data)
+    shipped = read_weights(CHECKPOINTS / "damsm_scenes.safetensors").tensors
+    assert torch.equal(task.text.embed.weight, shipped["net.text.embed.weight"].float())
+    assert torch.equal(task.image.to_image.weight, shipped["net.image.to_image.weight"].float())
 
 
 def test_without_damsm_it_says_so(data, tmp_path, caplog):
