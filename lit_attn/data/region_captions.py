@@ -8,18 +8,22 @@ from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 
+import numpy as np
 from PIL import Image
 from torch.utils.data import Dataset
 
 from lit_attn.data.annotate.source import annotate
 from lit_attn.data.caption_files import CaptionedPicture
 from lit_attn.data.captioning import CaptioningData, caption_ids
+from lit_attn.data.linking.links import link
+from lit_attn.data.linking.named import open_linker
 from lit_attn.data.picture_folder import PictureFolder
 from lit_attn.data.pictures import Caption, Picture, Sample
 from lit_attn.data.region_base import RegionStore
 from lit_attn.data.region_store import open_regions
-from lit_attn.data.regions import read_label_names
+from lit_attn.data.regions import ATTRIBUTE_THRESHOLD, Regions, read_label_names
 from lit_attn.errors import UserError
+from lit_attn.language.phrases import Exclude, Kind
 from lit_attn.language.trees import kept
 from lit_attn.types import Annotation
 from lit_attn.vocabulary import CaptionWords
@@ -35,13 +39,32 @@ class RegionSource:
     object_names: tuple[str, ...]
     attribute_names: tuple[str, ...]
     images: PictureFolder | None
+    attribute_threshold: float = ATTRIBUTE_THRESHOLD
 
-    def picture(self, image_id: int, captioned: CaptionedPicture, name: str) -> Picture:
-        """A picture whose regions the store lists as `name`."""
+    def read(self, captioned: CaptionedPicture, name: str) -> Regions:
+        """The regions of a picture, which the store lists as `name`."""
         size = captioned.size
         if size is None and self.store.needs_size and self.images is not None:
             size = self.images.size(captioned.file)
-        regions = self.store.read(name, size)
+        return self.store.read(name, size)
+
+    def described(self, regions: Regions) -> tuple[str, ...]:
+        """What each region shows; empty without labels."""
+        return regions.described(self.object_names, self.attribute_names, self.attribute_threshold)
+
+    def named(self, regions: Regions) -> tuple[str, ...]:
+        """The same where labels are needed."""
+        if len(regions) and regions.object_names is None and (regions.objects is None or not self.object_names):
+            lacking = "no labels" if regions.objects is None else "label ids, but no names are given (object_names)"
+            raise UserError(
+                f"{self.store.path}: the regions of {regions.name} have {lacking}. Phrases are linked to what regions are "
+                "called: use regions with labels, such as LXMERT's TSV or those of lit-attn extract regions."
+            )
+        return self.described(regions)
+
+    def picture(self, image_id: int, captioned: CaptionedPicture, name: str, is_linked: bool = False) -> Picture:
+        """A picture whose regions the store lists as `name`. Where phrases are linked, every region is an object."""
+        regions = self.read(captioned, name)
         width = regions.features.shape[1]
         if width != self.store.dim:
             raise UserError(
@@ -51,7 +74,8 @@ class RegionSource:
             image_id,
             regions.features,
             regions.relative_boxes,
-            labels=regions.described(self.object_names, self.attribute_names),
+            region_object=np.arange(len(regions)) if is_linked else None,
+            labels=self.described(regions),
             name=captioned.name,
             references=captioned.references,
         )
@@ -68,7 +92,9 @@ class CaptionedRegions(Dataset[Sample]):
         words: CaptionWords,
         max_words: int,
         annotations: Mapping[str, Annotation] | None = None,
+        is_linked: bool = False,
     ) -> None:
+        self.is_linked = is_linked
         self.pictures = pictures
         self.names = names
         self.source = source
@@ -91,7 +117,7 @@ class CaptionedRegions(Dataset[Sample]):
             )
             for i, tokens in enumerate(captioned.captions)
         ]
-        return self.source.picture(index, captioned, self.names[index]), captions
+        return self.source.picture(index, captioned, self.names[index], self.is_linked), captions
 
     def _annotation(self, name: str) -> Annotation | None:
         """Of the words that have ids: without UNK in the vocabulary, the model never sees the others."""
@@ -116,9 +142,19 @@ class RegionCaptioning(CaptioningData, ABC):
         num_workers: int,
         seed: int,
         annotate: str | None = None,
+        link: str | None = None,
+        phrases: Kind = "nested",
+        exclude: Exclude = "exact",
+        attribute_threshold: float = ATTRIBUTE_THRESHOLD,
     ) -> None:
         super().__init__(max_words, batch_size, eval_batch_size, num_workers, seed)
-        self.annotate = annotate
+        if link is not None and annotate is None:
+            raise UserError(
+                f"data.link {link!r} needs noun phrases: name a parser, too (data.annotate en_core_web_sm)."
+            )
+        self.annotate, self.link = annotate, link
+        self.phrases, self.exclude = phrases, exclude
+        self.attribute_threshold = attribute_threshold
         self.regions = Path(regions)
         self.images = None if images is None else PictureFolder(Path(images))
         self.object_names, self.attribute_names = (
@@ -140,13 +176,23 @@ class RegionCaptioning(CaptioningData, ABC):
         if self.annotate is not None and self.trainer is not None:
             fn = self.trainer.state.fn
             stage = "val" if fn is None or fn.value in ("fit", "validate") else str(fn.value)
-            self._annotations([p for p in self.pictures(stage) if p.captions])
+            pictures = [p for p in self.pictures(stage) if p.captions]
+            self.annotations(pictures, self.listed(stage, pictures))
 
-    def _annotations(self, pictures: Sequence[CaptionedPicture]) -> dict[str, Annotation]:
+    def annotations(self, pictures: Sequence[CaptionedPicture], names: Sequence[str]) -> dict[str, Annotation]:
+        """By sample id; with noun phrases linked to regions where that is asked for. `names` are those of the regions."""
         if self.annotate is None:
             return {}
         texts = {f"{p.stem}-{i}": tokens for p in pictures for i, tokens in enumerate(p.captions)}
-        return annotate(texts, self.annotate, self.text_path)
+        found = annotate(texts, self.annotate, self.text_path, self.phrases, self.exclude)
+        if self.link is None:
+            return found
+        linker = open_linker(self.link)
+        described = {}
+        for picture, name in zip(pictures, names, strict=True):
+            regions = self.source.named(self.source.read(picture, name))
+            described.update({f"{picture.stem}-{i}": regions for i in range(len(picture.captions))})
+        return link(found, described, linker, self.text_path)
 
     def keys(self, picture: CaptionedPicture) -> tuple[str, ...]:
         """Names under which the regions of a picture may be listed: its file's, and its number."""
@@ -154,7 +200,9 @@ class RegionCaptioning(CaptioningData, ABC):
 
     @cached_property
     def source(self) -> RegionSource:
-        return RegionSource(open_regions(self.regions), self.object_names, self.attribute_names, self.images)
+        return RegionSource(
+            open_regions(self.regions), self.object_names, self.attribute_names, self.images, self.attribute_threshold
+        )
 
     @property
     def region_dim(self) -> int:
@@ -179,11 +227,12 @@ class RegionCaptioning(CaptioningData, ABC):
         cut = sum(len(caption) > self.max_words for picture in pictures for caption in picture.captions)
         told = f", {cut} captions cut at {self.max_words} words" if cut else ""
         log.info("%s: %d pictures%s.", stage, len(pictures), told)
-        annotations = {} if stage == "train" else self._annotations(pictures)  # probes listen to evaluation
-        listed = self._listed(stage, pictures)
-        return CaptionedRegions(pictures, listed, self.source, self.vocabulary, self.max_words, annotations)
+        listed = self.listed(stage, pictures)
+        annotations = {} if stage == "train" else self.annotations(pictures, listed)  # probes listen to evaluation
+        is_linked = self.link is not None and stage != "train"
+        return CaptionedRegions(pictures, listed, self.source, self.vocabulary, self.max_words, annotations, is_linked)
 
-    def _listed(self, stage: str, pictures: Sequence[CaptionedPicture]) -> list[str]:
+    def listed(self, stage: str, pictures: Sequence[CaptionedPicture]) -> list[str]:
         """What the store calls each picture. All of them must be there."""
         store = self.source.store
         found = [store.find(*self.keys(picture)) for picture in pictures]

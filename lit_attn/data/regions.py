@@ -62,15 +62,21 @@ class Regions:
         size = np.array([self.width, self.height] * 2, np.float32)
         return (self.boxes / size).clip(0.0, 1.0)
 
-    def described(self, object_names: tuple[str, ...] = (), attribute_names: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """Per region, such as "red chair": the attribute if it is confident enough, then the label. Empty without labels."""
+    def described(
+        self,
+        object_names: tuple[str, ...] = (),
+        attribute_names: tuple[str, ...] = (),
+        threshold: float = ATTRIBUTE_THRESHOLD,
+    ) -> tuple[str, ...]:
+        """Per region, such as "red chair": the attribute if its confidence is above the threshold, then the label. Empty
+        without labels."""
         labels = self.object_names or _look_up(self.objects, object_names, "object")
         attributes = self.attribute_names or _look_up(self.attributes, attribute_names, "attribute")
         if not labels:
             return ()
         if not attributes or self.attributes_conf is None:
             return labels
-        sure = self.attributes_conf > ATTRIBUTE_THRESHOLD
+        sure = self.attributes_conf > threshold
         return tuple(f"{a} {o}" if s else o for a, o, s in zip(attributes, labels, sure, strict=True))
 
 

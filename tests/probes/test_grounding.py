@@ -69,7 +69,7 @@ def test_data_without_gold_links_says_so(scenes):
     batch = batch_of(scenes)
     from dataclasses import replace
 
-    with pytest.raises(UserError, match="Leave the grounding probe out, or use Scenes"):
+    with pytest.raises(UserError, match="Leave the grounding probe out, use Scenes, or link phrases"):
         word_region_links(replace(batch, region_object=None))
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from lit_attn.data.annotate.pipeline import Pipeline, Tokens
 from lit_attn.data.annotate.records import from_record, to_record
+from lit_attn.data.kept_lines import beside, read_lines, write_lines
 from lit_attn.errors import UserError
-from lit_attn.files import written_whole
 from lit_attn.progress import shown
 from lit_attn.types import Annotation
 
@@ -26,8 +26,7 @@ FORMAT = 1
 
 def store_path(data: Path, pipeline_name: str) -> Path:
     """Beside the file or in the folder that holds the data."""
-    name = f"annotations.{pipeline_name}.jsonl.gz"
-    return data / name if data.is_dir() else data.with_name(f"{data.name}.{name}")
+    return beside(data, f"annotations.{pipeline_name}")
 
 
 def annotated(
@@ -40,7 +39,7 @@ def annotated(
         log.info("%s %s annotates %d texts, once, into %s.", pipeline.name, pipeline.version, len(missing), path)
         made = shown(pipeline.annotate(missing, processes), len(missing), "texts annotated")
         known |= {annotation.tokens: annotation for annotation in made}
-        _write(path, pipeline, known.values())
+        write_lines(path, _maker(pipeline), map(to_record, known.values()))
     return known
 
 
@@ -64,34 +63,15 @@ def read_records(path: Path) -> list[Annotation]:
     return found
 
 
-def _header(pipeline: Pipeline) -> dict[str, str | int]:
+def _maker(pipeline: Pipeline) -> dict[str, str | int]:
     return {"format": FORMAT, "pipeline": pipeline.name, "version": pipeline.version}
 
 
 def _read(path: Path, pipeline: Pipeline) -> dict[Tokens, Annotation]:
-    if not path.exists():
-        return {}
     try:
-        with gzip.open(path, "rt", encoding="utf-8") as file:
-            header = json.loads(file.readline())
-    except (OSError, ValueError, EOFError, zlib.error) as error:
-        log.warning("%s is damaged (%s); its texts are annotated anew.", path, error)
-        return {}
-    if header != _header(pipeline):
-        made = f"{header.get('pipeline')} {header.get('version')}" if isinstance(header, dict) else "something else"
-        log.warning("%s was made by %s; now %s %s annotates anew.", path, made, pipeline.name, pipeline.version)
-        return {}
-    try:
-        return {annotation.tokens: annotation for annotation in read_records(path)}
+        records = enumerate(read_lines(path, _maker(pipeline), "annotates"), 2)
+        found = [from_record(record, f"{path}, line {number}") for number, record in records]
     except UserError as error:
         log.warning("%s Its texts are annotated anew.", error)
         return {}
-
-
-def _write(path: Path, pipeline: Pipeline, annotations: Iterable[Annotation]) -> None:
-    try:
-        with written_whole(path) as temporary, gzip.open(temporary, "wt", encoding="utf-8", compresslevel=6) as file:
-            for record in (_header(pipeline), *map(to_record, annotations)):
-                file.write(json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n")
-    except OSError as error:
-        log.warning("Cannot write %s (%s): the next run annotates again.", path, error.strerror)
+    return {annotation.tokens: annotation for annotation in found}
