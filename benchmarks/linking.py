@@ -46,6 +46,8 @@ def descriptions(found: Detections) -> list[str]:
 
 def judged(linker: Linker, texts: list[tuple[Annotation, Detections]], kind, exclude) -> Iterator[tuple]:
     """Scores and gold links of every phrase."""
+    words = [phrase_words(text, phrase) for text, _ in texts for phrase in noun_phrases(text, kind, exclude)]
+    linker.read_ahead(words, {description for _, found in texts for description in descriptions(found)})
     for text, found in texts:
         gold = {phrase.head: phrase.objects for phrase in text.phrases}
         phrases = noun_phrases(text, kind, exclude)

@@ -20,6 +20,8 @@ Exclude = Literal["contains", "exact", "nothing"]
 NOUNS = frozenset(("NOUN", "PROPN"))
 MODIFIERS = frozenset(("compound", "nmod", "amod", "nummod", "quantmod", "npadvmod", "advmod", "predet", "flat"))
 """Labels of nouns that only say more about another word."""
+CLAUSAL = frozenset(("nsubj", "nsubjpass", "csubj", "expl", "aux", "auxpass", "mark", "intj"))
+"""Labels of what hangs on a noun that makes a sentence ("there's a lamp", in one word), and is no part of its phrase."""
 PLACES = frozenset(
     (
         "right",
@@ -51,16 +53,16 @@ def noun_phrases(
     annotation: Annotation, kind: Kind = "nested", exclude: Exclude = "exact", conjuncts: bool = False
 ) -> tuple[Phrase, ...]:
     """The phrases in the order of their heads, linked to nothing yet."""
-    spans = reach(annotation, () if conjuncts else ("conj", "cc", "preconj"))
+    cut = () if conjuncts else ("conj", "cc", "preconj")
+    spans, label_of = reach(annotation, cut), annotation.deps
     below = children(annotation)
     found = []
     for head, (tag, label) in enumerate(zip(annotation.pos, annotation.deps, strict=True)):
         if tag not in NOUNS or label in MODIFIERS:
             continue
-        start, end = spans[head]
-        if kind == "base":
-            start = min((spans[i][0] for i in below[head] if i < head), default=head)
-            end = head + 1
+        own = [spans[i] for i in below[head] if label_of[i] not in CLAUSAL and label_of[i] not in cut]
+        start, end = min((a for a, _ in own), default=head), max((b for _, b in own), default=head)
+        start, end = min(start, head), head + 1 if kind == "base" else max(end, head + 1)
         span = _without_marks(annotation, (start, end), head)
         if not is_excluded(annotation, span, exclude):
             found.append(Phrase(span, head, ()))

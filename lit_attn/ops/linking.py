@@ -51,7 +51,7 @@ def greedy_f1(
     way around. Texts without tokens cannot be compared; where precision and recall do not add up to more than 0, F1 is 0.
     """
     a, b = (_unit(tokens.astype(np.float64)) for tokens in (one, other))
-    cosine = np.einsum("ptd,nsd->pnts", a, b)  # p n t s
+    cosine = np.tensordot(a, b, (2, 2)).transpose(0, 2, 1, 3)  # p n t s
     left, right = one_mask[:, None, :], other_mask[None]
     both = left[..., None] & right[:, :, None]
     cosine = np.where(both, cosine, -np.inf)

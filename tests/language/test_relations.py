@@ -164,12 +164,79 @@ def _is_explicit(text: Annotation, triple) -> bool:
         ("art/NOUN/ROOT>0 on/ADP/prep>1 the/DET/det>5 left/ADJ/amod>5 wall/NOUN/pobj>2", ["art on the left wall"]),
         ("art/NOUN/ROOT>0 on/ADP/prep>1 the/DET/det>4 left/NOUN/pobj>2", []),
         ("hills/NOUN/ROOT>0 in/ADP/prep>1 the/DET/det>4 distance/NOUN/pobj>2", []),
+        (
+            "art/NOUN/ROOT>0 in/ADP/prep>1 one/NUM/nummod>4 corner/NOUN/pobj>2 of/ADP/prep>4 rooms/NOUN/pobj>5",
+            ["art in one corner of rooms"],
+        ),
+        ("art/NOUN/ROOT>0 on/ADP/prep>1 the/DET/det>5 far/ADJ/amod>5 side/NOUN/pobj>2", []),
+        (
+            "cups/NOUN/ROOT>0 on/ADP/prep>1 the/DET/det>5 counter/NOUN/compound>5 top/NOUN/pobj>2",
+            ["cups on the counter top"],
+        ),
+        (
+            "lamps/NOUN/ROOT>0 in/ADP/prep>1 the/DET/det>4 corner/NOUN/pobj>2 by/ADP/prep>4 beds/NOUN/pobj>5",
+            ["lamps by beds"],
+        ),
+        (
+            "fans/NOUN/ROOT>0 in/ADP/prep>1 the/DET/det>4 room/NOUN/pobj>2 over/ADP/prep>4 beds/NOUN/pobj>5",
+            ["fans in the room", "fans over beds"],
+        ),
+        (
+            "a/DET/det>2 vase/NOUN/ROOT>0 of/ADP/prep>2 flowers/NOUN/pobj>3 on/ADP/prep>4 beds/NOUN/pobj>5",
+            ["a vase on beds"],
+        ),
+        ("there's/PRON/expl>2 lamps/NOUN/ROOT>0 on/ADP/prep>2 beds/NOUN/pobj>3", ["lamps on beds"]),
+        ("walls/NOUN/ROOT>0 white/ADJ/amod>1 in/ADP/prep>1 color/NOUN/pobj>3", []),
+        ("men/NOUN/nsubj>2 look/VERB/ROOT>0 at/ADP/prep>2 art/NOUN/pobj>3", []),
+        ("men/NOUN/nsubj>2 sit/VERB/ROOT>0 at/ADP/prep>2 tables/NOUN/pobj>3", ["men at tables"]),
+        ("floors/NOUN/nsubjpass>3 are/AUX/auxpass>3 cover/VERB/ROOT>0 in/ADP/prep>3 rugs/NOUN/pobj>4", []),
+        ("frames/NOUN/ROOT>0 in/ADP/prep>1 rooms/NOUN/pobj>2", ["frames in rooms"]),
+        ("beds/NOUN/nsubjpass>3 are/AUX/auxpass>3 parted/VERB/ROOT>0 by/ADP/agent>3 shelves/NOUN/pobj>4", []),
+        (
+            "art/NOUN/ROOT>0 over/ADP/prep>1 the/DET/det>4 bed/NOUN/pobj>2 and/CCONJ/cc>4 a/DET/det>7 plant/NOUN/conj>4",
+            ["art over the bed"],
+        ),
+        (
+            "art/NOUN/ROOT>0 over/ADP/prep>1 the/DET/det>4 bed/NOUN/pobj>2 and/CCONJ/cc>4 sofa/NOUN/conj>4",
+            ["art over the bed", "art over sofa"],
+        ),
+        (
+            "boys/NOUN/nsubj>2 hold/VERB/ROOT>0 cups/NOUN/dobj>2 near/ADP/prep>2 beds/NOUN/pobj>4",
+            ["cups near beds"],
+        ),
+        ("boys/NOUN/nsubj>2 see/VERB/ROOT>0 something/PRON/dobj>2 on/ADP/prep>2 beds/NOUN/pobj>4", []),
+        (
+            "floors/NOUN/nsubj>2 are/AUX/ROOT>0 clear/ADJ/acomp>2 and/CCONJ/cc>2 all/PRON/nsubj>6 lies/VERB/conj>2 "
+            "on/ADP/prep>6 shelves/NOUN/pobj>7",
+            [],
+        ),
+        (
+            "beds/NOUN/nsubj>2 are/AUX/ROOT>0 red/ADJ/acomp>2 and/CCONJ/cc>2 they/PRON/nsubj>6 stand/VERB/conj>2 "
+            "by/ADP/prep>6 walls/NOUN/pobj>7",
+            ["beds by walls"],
+        ),
     ],
 )
 def test_spatial_triples_by_rule(text, triples):
     read = annotation(text)
     found = [" ".join(said(read, (t.target, t.relation, t.landmark))) for t in spatial_triples(read)]
     assert found == triples
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("art/NOUN/ROOT>0 in/ADP/prep>1 a/DET/det>4 corner/NOUN/pobj>2 of/ADP/prep>4 rooms/NOUN/pobj>5", "region"),
+        (
+            "art/NOUN/ROOT>0 in/ADP/prep>1 left/ADJ/amod>4 corner/NOUN/pobj>2 of/ADP/prep>4 rooms/NOUN/pobj>5",
+            "direction",
+        ),
+        ("art/NOUN/ROOT>0 near/ADP/prep>1 the/DET/det>4 end/NOUN/pobj>2 of/ADP/prep>4 rooms/NOUN/pobj>5", "distance"),
+        ("art/NOUN/ROOT>0 behind/ADP/prep>1 rooms/NOUN/pobj>2", "direction"),
+    ],
+)
+def test_the_type_of_a_relation(text, kind):
+    assert [triple.kind for triple in spatial_triples(annotation(text))] == [kind]
 
 
 def test_pieces_are_aligned_by_characters():

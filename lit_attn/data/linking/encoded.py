@@ -9,7 +9,7 @@ A folder holds `config.json`, weights and a tokenizer, as Hugging Face saves the
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -87,12 +87,24 @@ class Encoder:
             self._known[text] = Encoded(vectors[kept], marked[kept])
 
 
-class BertScore(Linker):
-    """F1 of greedily matched tokens."""
+class Encoding(Linker):
+    """A linker that asks a network."""
+
+    name: str
 
     def __init__(self, encoder: Encoder, source: str) -> None:
-        self.identity = f"bertscore {source}"
+        self.identity = f"{self.name} {source}"
         self._encoder = encoder
+
+    def read_ahead(self, phrases: Iterable[PhraseWords], descriptions: Iterable[str]) -> None:
+        texts = {phrase.text for phrase in phrases} | {text.lower() for text in descriptions if text.split()}
+        self._encoder(sorted(texts))
+
+
+class BertScore(Encoding):
+    """F1 of greedily matched tokens."""
+
+    name = "bertscore"
 
     def compare(self, phrases: Sequence[PhraseWords], descriptions: Sequence[str]) -> Scores:
         own, others = self._padded([phrase.text for phrase in phrases]), self._padded(descriptions)
@@ -108,12 +120,10 @@ class BertScore(Linker):
         return vectors, mask
 
 
-class SentenceEncoder(Linker):
+class SentenceEncoder(Encoding):
     """The cosine of mean vectors."""
 
-    def __init__(self, encoder: Encoder, source: str) -> None:
-        self.identity = f"sentence {source}"
-        self._encoder = encoder
+    name = "sentence"
 
     def compare(self, phrases: Sequence[PhraseWords], descriptions: Sequence[str]) -> Scores:
         own, others = (

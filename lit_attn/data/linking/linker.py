@@ -5,7 +5,7 @@ same description have the same score to the bit.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -55,6 +55,9 @@ class Linker(ABC):
         down = np.array([rows[phrase] for phrase in phrases], np.int64)
         across = np.array([columns.get(text, len(columns)) for text in texts], np.int64)
         return table[down[:, None], across[None]]
+
+    def read_ahead(self, phrases: Iterable[PhraseWords], descriptions: Iterable[str]) -> None:  # noqa: B027
+        """What will be compared soon, so that a network can read much of it at once."""
 
     @abstractmethod
     def compare(self, phrases: Sequence[PhraseWords], descriptions: Sequence[str]) -> Scores:

@@ -8,8 +8,9 @@ rules links anew what it concerns, and nothing else.
 import hashlib
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,11 @@ log = logging.getLogger(__name__)
 FORMAT = 1
 """Counts changes of the file, and of the linkers."""
 
+AT_ONCE = 200
+"""Captions whose texts a linker reads ahead."""
+
 Regions = tuple[int, ...]
+Asked = tuple[Sequence[PhraseWords], Sequence[str]]
 
 
 def link(
@@ -50,11 +55,21 @@ def link(
     if missing:
         log.info("%s links %d captions, once, into %s.", linker.identity.split()[0], len(missing), path)
         try:
-            for key, item in shown(missing.items(), len(missing), "captions linked"):
+            for key, item in shown(_read_ahead(missing, linker), len(missing), "captions linked"):
                 known[key] = link_phrases(*item, linker)
         finally:
             write_lines(path, maker, ({"key": key, "links": links} for key, links in known.items()))
     return {name: _with_links(text, known[keys[name]]) for name, text in annotations.items()}
+
+
+def _read_ahead(asked: Mapping[str, Asked], linker: Linker) -> Iterator[tuple[str, Asked]]:
+    """The same captions, some of them shown to the linker together."""
+    items = iter(asked.items())
+    while some := list(islice(items, AT_ONCE)):
+        linker.read_ahead(
+            (p for _, (phrases, _) in some for p in phrases), {d for _, (_, texts) in some for d in texts}
+        )
+        yield from some
 
 
 def link_phrases(phrases: Sequence[PhraseWords], descriptions: Sequence[str], linker: Linker) -> list[Regions]:
