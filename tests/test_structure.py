@@ -22,6 +22,7 @@ MAY_IMPORT = {
     "attribution": {"nn.tape", "ops", "types", "errors"},
     "adapters": {"nn.tape", "attribution", "ops", "types", "errors"},
     "tasks": {
+        "files",
         "models",
         "nn",
         "decode",

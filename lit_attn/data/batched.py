@@ -37,6 +37,13 @@ class BatchedData(ResumableData, ABC):
         """The picture itself, where the data set has it."""
         return None
 
+    def evaluated_stage(self) -> str | None:
+        """The stage that the command at work evaluates; None without a trainer."""
+        if self.trainer is None:
+            return None
+        fn = self.trainer.state.fn
+        return "val" if fn is None or fn.value in ("fit", "validate") else str(fn.value)
+
     def reference_scores(self, stage: str) -> dict[str, float]:
         """Scores known without any model, such as those of an oracle; logged beside the model's."""
         return {}

@@ -1,11 +1,30 @@
 """How do pictures and their captions become batches? Shared by every data set that SCAN can train on."""
 
 from abc import ABC, abstractmethod
+from typing import NamedTuple
 
 from torch.utils.data import Dataset
 
 from lit_attn.data.pictures import Caption, Picture, PictureData, Sample
 from lit_attn.data.vocab import Vocabulary
+from lit_attn.types import Annotation
+
+NOUNS = ("NOUN", "PROPN")
+"""Universal tags of what Penn's tags NN* mark."""
+
+
+class PictureFacts(NamedTuple):
+    """What is known of a picture and its captions besides features and words."""
+
+    categories: tuple[str, ...]
+    captions: tuple[str, ...]
+    """Names of its captions."""
+    nouns: tuple[int | None, ...]
+    """In each caption; None where its grammar is not known."""
+
+
+def num_nouns(annotation: Annotation) -> int:
+    return sum(tag in NOUNS for tag in annotation.pos)
 
 
 class MatchingSource(ABC):
@@ -21,6 +40,10 @@ class MatchingSource(ABC):
     @abstractmethod
     def caption(self, index: int) -> Caption:
         """Caption `index` belongs to picture `index // captions_per_picture`."""
+
+    def categories(self, index: int) -> tuple[str, ...]:
+        """What kinds of things a picture shows, where that is known."""
+        return ()
 
 
 class PairDataset(Dataset[Sample]):
@@ -73,6 +96,17 @@ class MatchingData(PictureData, ABC):
         if split not in self._sources:
             self._sources[split] = self.open_split(split)
         return self._sources[split]
+
+    def breakdown_facts(self, stage: str, picture: int) -> PictureFacts:
+        """What retrieval of a picture and of its captions is broken down by."""
+        source = self.source(stage)
+        each = source.captions_per_picture
+        captions = [source.caption(picture * each + i) for i in range(each)]
+        return PictureFacts(
+            source.categories(picture),
+            tuple(caption.sample_id for caption in captions),
+            tuple(None if c.annotation is None else num_nouns(c.annotation) for c in captions),
+        )
 
     def dataset(self, stage: str) -> Dataset[Sample]:
         source = self.source(stage)

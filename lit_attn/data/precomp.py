@@ -7,14 +7,18 @@ is used when it is there, and without it every box is the whole picture.
 """
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from lit_attn.data.annotate.source import annotate
+from lit_attn.data.coco_instances import read_picture_ids, read_supercategories
 from lit_attn.data.matching import MatchingData, MatchingSource
 from lit_attn.data.pictures import Caption, Picture
 from lit_attn.data.vocab import Vocabulary, tokenize
 from lit_attn.errors import UserError
+from lit_attn.types import Annotation
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +32,15 @@ CHECK_EVERY = 997
 class PrecompSource(MatchingSource):
     """One split of a precomputed data set."""
 
-    def __init__(self, folder: Path, split: str, vocabulary: Vocabulary, max_pictures: int | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        split: str,
+        vocabulary: Vocabulary,
+        max_pictures: int | None = None,
+        annotate: str | None = None,
+        instances: Sequence[Path] = (),
+    ) -> None:
         self.split = split
         self.vocabulary = vocabulary
         self.captions_per_picture = CAPTIONS_PER_PICTURE
@@ -53,6 +65,27 @@ class PrecompSource(MatchingSource):
         self.num_pictures = pictures if max_pictures is None else min(pictures, max_pictures)
         self.region_dim = self.features.shape[2]
         self.boxes = open_boxes(folder / f"{split}_boxes.npy", self.features.shape)
+        self.annotations = {} if annotate is None else self._annotated(folder, annotate)
+        self.shows = self._categories(folder / f"{split}_ids.txt", pictures, instances) if instances else {}
+
+    def _annotated(self, folder: Path, source: str) -> dict[str, Annotation]:
+        lines = self.lines[: self.num_pictures * CAPTIONS_PER_PICTURE]
+        texts = {f"{self.split}-{index}": tuple(tokenize(line)) for index, line in enumerate(lines)}
+        return annotate(texts, source, folder / f"{self.split}_caps.txt")
+
+    def _categories(self, path: Path, pictures: int, instances: Sequence[Path]) -> dict[int, tuple[str, ...]]:
+        known = read_supercategories(instances)
+        ids = read_picture_ids(path, len(self.lines) // CAPTIONS_PER_PICTURE, CAPTIONS_PER_PICTURE)[:pictures]
+        missing = [number for number in ids if number not in known]
+        if missing:
+            raise UserError(
+                f"{len(missing)} of {len(ids)} pictures of {path} are not in data.instances, such as {missing[0]}. "
+                "Karpathy's splits of COCO need instances_val2014.json, and instances_train2014.json for training."
+            )
+        return {index: known[number] for index, number in enumerate(ids)}
+
+    def categories(self, index: int) -> tuple[str, ...]:
+        return self.shows.get(index, ())
 
     def picture(self, index: int) -> Picture:
         row = index * self.stride
@@ -66,7 +99,8 @@ class PrecompSource(MatchingSource):
 
     def caption(self, index: int) -> Caption:
         ids = self.vocabulary.encode(tokenize(self.lines[index]))
-        return Caption(index, f"{self.split}-{index}", tuple(ids))
+        name = f"{self.split}-{index}"
+        return Caption(index, name, tuple(ids), self.annotations.get(name))
 
 
 def read_captions(path: Path) -> list[str]:
@@ -118,6 +152,8 @@ class PrecompMatching(MatchingData):
         min_count: Rarer words become unknown (when the vocabulary is built).
         test_split: `test`, or `testall` for the 5,000 pictures of COCO.
         max_train_images: Train on the first so many pictures only.
+        annotate: A spaCy pipeline, or a CoNLL-U or JSON lines file: the grammar of the captions that are evaluated.
+        instances: COCO's `instances_*.json`: what the pictures that are evaluated show, by their ids in `*_ids.txt`.
     """
 
     def __init__(
@@ -127,6 +163,8 @@ class PrecompMatching(MatchingData):
         min_count: int = 4,
         test_split: str = "test",
         max_train_images: int | None = None,
+        annotate: str | None = None,
+        instances: list[str] | None = None,
         batch_size: int = 128,
         eval_batch_size: int = 64,
         num_workers: int = 2,
@@ -142,6 +180,8 @@ class PrecompMatching(MatchingData):
         self.min_count = min_count
         self.test_split = test_split
         self.max_train_images = max_train_images
+        self.annotate = annotate
+        self.instances = [Path(path) for path in instances or ()]
         self._vocabulary: Vocabulary | None = None
 
     @property
@@ -165,5 +205,12 @@ class PrecompMatching(MatchingData):
         return {"train": "train", "val": "dev"}.get(stage, self.test_split)
 
     def open_split(self, split: str) -> PrecompSource:
-        limit = self.max_train_images if split == "train" else None
-        return PrecompSource(self.root, split, self.vocabulary, limit)
+        if split == "train":
+            return PrecompSource(self.root, split, self.vocabulary, self.max_train_images)
+        return PrecompSource(self.root, split, self.vocabulary, None, self.annotate, self.instances)
+
+    def prepare_data(self) -> None:
+        """Annotates what evaluation will read, in one process, before the others ask for it."""
+        stage = self.evaluated_stage()
+        if self.annotate is not None and stage is not None:
+            self.source(stage)

@@ -173,9 +173,8 @@ class RegionCaptioning(CaptioningData, ABC):
 
     def prepare_data(self) -> None:
         """Annotates what evaluation will read, in one process, before the others ask for it."""
-        if self.annotate is not None and self.trainer is not None:
-            fn = self.trainer.state.fn
-            stage = "val" if fn is None or fn.value in ("fit", "validate") else str(fn.value)
+        stage = self.evaluated_stage()
+        if self.annotate is not None and stage is not None:
             pictures = [p for p in self.pictures(stage) if p.captions]
             self.annotations(pictures, self.listed(stage, pictures))
 

@@ -21,6 +21,7 @@ class Bank(NamedTuple):
     region_mask: Bool[Tensor, "b r"]
     words: Float[Tensor, "n d"]
     lengths: Int[Tensor, " c"]
+    image_id: Int[Tensor, " b"]
 
 
 class EmbeddingBank(Metric):
@@ -60,7 +61,8 @@ class EmbeddingBank(Metric):
         regions, region_count = _sorted(self.image_id, self.regions, self.region_count)
         words, word_count = _sorted(self.caption_id, self.words, self.word_count)
         mask = torch.arange(int(region_count.max()), device=region_count.device) < region_count[:, None]
-        return Bank(pad_sequence(regions, batch_first=True), mask, torch.cat(words), word_count)
+        ids = dim_zero_cat(self.image_id).sort().values
+        return Bank(pad_sequence(regions, batch_first=True), mask, torch.cat(words), word_count, ids)
 
 
 def _sorted(ids: list[Tensor], vectors: list[Tensor], counts: list[Tensor]) -> tuple[list[Tensor], Tensor]:

@@ -104,6 +104,12 @@ def to_latex(table: CrossTable, caption: str) -> str:
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"]) + "\n"
 
 
+def documents(table: CrossTable, name: str, caption: str) -> dict[str, bytes]:
+    """The table as Markdown, CSV and LaTeX, by file name."""
+    texts = {"md": to_markdown(table), "csv": to_csv(table), "tex": to_latex(table, caption)}
+    return {f"{name}.{suffix}": text.encode() for suffix, text in texts.items()}
+
+
 def draw_table(table: CrossTable, title: str) -> Figure:
     """The same as a heat map with its numbers."""
     rows, columns = table.rows, table.columns
@@ -116,7 +122,7 @@ def draw_table(table: CrossTable, title: str) -> Figure:
         for j, column in enumerate(columns):
             color = "#ffffff" if values[i, j] > 0.75 else INK
             axes.text(j, i, column.text(row), ha="center", va="center", fontsize=8, color=color)
-    axes.set_yticks(range(len(rows)), list(rows))
+    axes.set_yticks(range(len(rows)), [row if len(row) <= 40 else f"{row[:39]}…" for row in rows])
     axes.set_xticks(range(len(columns)), [column.title for column in columns])
     axes.xaxis.tick_top()
     axes.tick_params(labelsize=8, colors=INK, length=0)

@@ -8,7 +8,7 @@ fixed colour, so that the page can exchange it for the reader's text colour, lig
 import io
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Literal
@@ -16,6 +16,7 @@ from typing import Literal
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 HUES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
@@ -68,6 +69,13 @@ def quiet_axes(axes: Axes) -> None:
         spine.set_color(INK)
         spine.set_alpha(0.35)
     axes.patch.set_visible(False)
+
+
+def legend_above(figure: Figure, names: Sequence[str], lines: Sequence[Line2D]) -> None:
+    """Names of lines above all panels. A legend drops names that start with an underscore; a hair space keeps them."""
+    short = [name if len(name) <= 40 else name[:39] + "…" for name in names]
+    shown = [f"\u200a{name}" if name.startswith("_") else name for name in short]
+    figure.legend(list(lines), shown, loc="outside upper left", ncols=4, frameon=False, fontsize=8.5, labelcolor=INK)
 
 
 def to_svg(figure: Figure) -> str:

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from lit_attn.report.drawing import DASHES, DOTTED, INK, Dash, quiet_axes, site_colors
+from lit_attn.report.drawing import DASHES, DOTTED, INK, Dash, legend_above, quiet_axes, site_colors
 from lit_attn.report.heads import HeadGrid, color_range, grid_row
 from lit_attn.report.looks import run_looks
 from lit_attn.report.metrics import CHANCE, Series, attention_name, chance_of, score_names
@@ -141,17 +141,8 @@ def draw_curves(panels: Sequence[Panel], legend: Sequence[Line2D] = ()) -> Figur
         else:
             axes.remove()
     if legend:
-        labels = [_shown(str(line.get_label())) for line in legend]
-        figure.legend(
-            list(legend), labels, loc="outside upper left", ncols=4, frameon=False, fontsize=8.5, labelcolor=INK
-        )
+        legend_above(figure, [str(line.get_label()) for line in legend], legend)
     return figure
-
-
-def _shown(label: str) -> str:
-    """A legend drops labels that start with an underscore; a hair space before it keeps them."""
-    short = label if len(label) <= 40 else label[:39] + "…"
-    return f"\u200a{short}" if short.startswith("_") else short
 
 
 def _draw_panel(axes: Axes, panel: Panel, *, below: bool) -> None:

@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from lit_attn.report import drawing, figures
+from lit_attn.report import cross_table, drawing, figures
 from lit_attn.report.answering import Question, answer_questions, answering_section
+from lit_attn.report.breakdowns import breakdown_figures, breakdown_section, run_breakdowns
 from lit_attn.report.capture import Captures, capture_section, captures, draw_capture
 from lit_attn.report.explorer import PAGE_BUDGET, Entry, explorer_entries, explorer_section
 from lit_attn.report.files import free_name, prepare_folder, write_files
@@ -26,7 +27,7 @@ from lit_attn.report.overview import page_head
 from lit_attn.report.paintings import Painted, painted_sheets, painting_section
 from lit_attn.report.raw import is_raw
 from lit_attn.report.runs import Run, read_runs
-from lit_attn.report.scores import scores_section
+from lit_attn.report.scores import scores_cross_table, scores_section
 from lit_attn.report.sections import Section, config_section, curves_section
 from lit_attn.report.steps import steps_section
 from lit_attn.report.tables import ScoreTable, score_table, to_csv, to_markdown
@@ -68,12 +69,18 @@ def write_report(runs: Sequence[Path], out: Path | None = None, *, page_only: bo
 def report_files(runs: Sequence[Run], *, page_only: bool = False) -> dict[str, bytes]:
     """Every file of the report by its path, the page last; without drawings that are not on the page if that is all."""
     table = score_table(runs)
-    curves, compared = curve_figures(runs), captures(runs)
+    curves, compared, breakdowns = curve_figures(runs), captures(runs), run_breakdowns(runs)
     files: dict[str, bytes] = {"scores.csv": to_csv(table).encode(), "scores.md": to_markdown(table).encode()}
+    compact = scores_cross_table(table)
+    if compact.columns:
+        files["scores.tex"] = cross_table.to_latex(compact, "Scores at the best step.").encode()
+    for name, broken in breakdowns.items():
+        files |= cross_table.documents(broken, f"breakdown-{name}", "Retrieval, Rsum.")
     drawn = {
         **{name: figure for name, (_, figure) in curves.items()},
         **{name: draw_capture(comparison) for name, (_, comparison) in compared.items()},
-        **({} if page_only else heat_figures(runs) | map_figures(runs)),
+        **breakdown_figures(breakdowns),
+        **({} if page_only else score_figures(compact) | heat_figures(runs) | map_figures(runs)),
     }
     documents = {name: drawing.to_svg(figure) for name, figure in drawn.items()}
     for name, figure in ({} if page_only else drawn).items():
@@ -86,6 +93,11 @@ def report_files(runs: Sequence[Run], *, page_only: bool = False) -> dict[str, b
     titles = {name: title for name, (title, _) in curves.items()}
     files["index.html"] = build_page(runs, table, titles, compared, documents, entries, questions, sheets).encode()
     return files
+
+
+def score_figures(compact: cross_table.CrossTable) -> dict[str, Figure]:
+    """The table of scores as a heat map, if anything was scored."""
+    return {"scores": cross_table.draw_table(compact, "")} if compact.columns else {}
 
 
 def curve_figures(runs: Sequence[Run]) -> dict[str, tuple[str, Figure]]:
@@ -171,7 +183,8 @@ def build_page(
         painting_section(runs, sheets),
         writing_section(runs, entries),
         explorer_section(runs, entries),
-        curves_section([(name, title, documents[name]) for name, title in curves.items()]),
+        curves_section(curves, documents),
+        breakdown_section(documents),
         capture_section(runs, compared, documents),
         steps_section(runs),
         heat_section(runs),

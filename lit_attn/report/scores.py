@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 
 from lit_attn.report.chance import AgainstChance, against_chance
+from lit_attn.report.cross_table import Column, CrossTable
 from lit_attn.report.looks import run_looks
 from lit_attn.report.markup import Markup, join, tag
 from lit_attn.report.overview import run_dot, status_chip
 from lit_attn.report.runs import Run
 from lit_attn.report.sections import Section, section
-from lit_attn.report.tables import ScoreRow, ScoreTable, format_spread, same_models
+from lit_attn.report.tables import ScoreRow, ScoreTable, Spread, format_spread, same_models
 from lit_attn.report.text import format_count, format_number
 
 _SIGN_SAME = "≡"
@@ -24,6 +25,24 @@ def scores_section(table: ScoreTable) -> Section | None:
         return None
     note = _BEST if any(row.best for row in table.rows) else None
     return section("scores", "Scores", tag("div", *found, class_="tables"), note=note)
+
+
+def scores_cross_table(table: ScoreTable) -> CrossTable:
+    """Runs by scores at the best step, else at the last; over seeds where a group has several. Monitored ones are coloured."""
+    groups = [group for group in table.spreads if len(group.seeds) > 1]
+    if groups:
+        rows = {f"{group.recipe} {group.alignment or ''}".strip(): group.best or group.last for group in groups}
+        seeds = max(len(group.seeds) for group in groups)
+    else:
+        found = {row.run.name: row.best or row.last for row in table.rows}
+        rows = {name: {score: Spread(v, None, 1) for score, v in own.items()} for name, own in found.items()}
+        seeds = 1
+    modes = {row.run.info.monitor: row.run.info.mode != "min" for row in table.rows}
+    columns = (
+        Column(name, {row: own[name] for row, own in rows.items() if name in own}, modes.get(name), None, seeds)
+        for name in table.names
+    )
+    return CrossTable("alignment" if groups else "run", tuple(rows), tuple(columns))
 
 
 def _kinds(table: ScoreTable) -> tuple[str, ...]:

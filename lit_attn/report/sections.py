@@ -1,6 +1,6 @@
 """What are the parts of the page made of? A titled section, and the two plain ones: learning curves and settings."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lit_attn.report.drawing import inline_svg
@@ -26,17 +26,16 @@ def section(name: str, title: str, *children: object, note: str | None = None) -
     return Section(name, title, tag("section", tag("h2", title), remark, *children, id=name))
 
 
-def curves_section(figures: Sequence[tuple[str, str, str]]) -> Section | None:
-    """Learning curves from SVG documents: each a name, a title and a document."""
-    if not figures:
-        return None
-    parts = []
-    for name, title, document in figures:
-        drawing = Markup(inline_svg(document, slug_id(name), escape(title)))
-        parts.append(
-            tag("figure", tag("figcaption", title), tag("div", drawing, class_="scroll", tabindex="0"), class_="curves")
-        )
-    return section("curves", "Learning curves", *parts)
+def drawn_figure(name: str, title: str, documents: Mapping[str, str]) -> Markup:
+    """A drawing on the page, from all drawings as SVG by name."""
+    drawing = Markup(inline_svg(documents[name], slug_id(name), escape(title)))
+    return tag("figure", tag("figcaption", title), tag("div", drawing, class_="scroll", tabindex="0"), class_="curves")
+
+
+def curves_section(titles: Mapping[str, str], documents: Mapping[str, str]) -> Section | None:
+    """Learning curves by name, each with its title."""
+    parts = [drawn_figure(name, title, documents) for name, title in titles.items()]
+    return section("curves", "Learning curves", *parts) if parts else None
 
 
 def slug_id(name: str) -> str:

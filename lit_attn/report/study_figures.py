@@ -7,17 +7,20 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from lit_attn.report.breakdowns import BREAKDOWNS, draw_breakdown
 from lit_attn.report.cross_table import draw_table
-from lit_attn.report.drawing import DASHES, HUES, INK, Dash, quiet_axes
+from lit_attn.report.drawing import DASHES, HUES, INK, Dash, legend_above, quiet_axes
 from lit_attn.report.figures import draw_heat_maps, draw_word_map
 from lit_attn.report.gallery import Sample, read_maps
 from lit_attn.report.heads import HeadGrid
 from lit_attn.report.metrics import CHANCE, Series, attention_name
+from lit_attn.report.retrieval import WAYS
 from lit_attn.report.study_data import Study, StudyRun, by_alignment, interpretability
 from lit_attn.report.study_tables import (
     head_means,
     head_metrics_of,
     kind_tables,
+    retrieval_tables,
     score_against_attention,
     task_table,
 )
@@ -32,6 +35,10 @@ def study_figures(study: Study) -> dict[str, Figure]:
     found = {"table": draw_table(task_table(study)[0], "")}
     for recipe, table in kind_tables(study).items():
         found[f"kinds-{slug(recipe)}"] = draw_table(table, recipe)
+    for recipe, tables in retrieval_tables(study).items():
+        for name in BREAKDOWNS:
+            if f"{name}-{WAYS[0]}" in tables:
+                found[f"{name}-{slug(recipe)}"] = draw_breakdown(tables, name)
     for recipe in study.recipes:
         runs = study.of(recipe)
         for metric in head_metrics_of(runs):
@@ -112,15 +119,7 @@ def draw_learning(study: Study, recipe: str) -> Figure | None:
         quiet_axes(axes)
     if not handles:
         return None
-    figure.legend(
-        list(handles.values()),
-        list(handles),
-        loc="outside upper left",
-        ncols=4,
-        frameon=False,
-        fontsize=8,
-        labelcolor=INK,
-    )
+    legend_above(figure, list(handles), list(handles.values()))
     return figure
 
 

@@ -18,6 +18,7 @@ from lit_attn.report.study_tables import (
     correlations_csv,
     differences_csv,
     kind_tables,
+    retrieval_tables,
     runs_csv,
     table_markdown,
     task_table,
@@ -40,6 +41,8 @@ def study_files(study: Study) -> dict[str, bytes]:
         tables: dict[str, CrossTable] = {"table": task_table(study)[0]}
         tables |= {f"kinds-{slug(recipe)}": table for recipe, table in kind_tables(study).items()}
         tables |= {f"attention-{slug(recipe)}": table for recipe, table in attention_tables(study).items()}
+        for recipe, own in retrieval_tables(study).items():
+            tables |= {f"{name}-{slug(recipe)}": table for name, table in own.items()}
         for name, table in tables.items():
             files[f"tables/{name}.csv"] = to_csv(table)
             files[f"tables/{name}.tex"] = to_latex(table, f"Study {study.info.name}: {name}.")

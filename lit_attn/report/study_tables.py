@@ -9,13 +9,15 @@ from statistics import fmean
 
 import numpy as np
 
+from lit_attn.report.breakdowns import HEADINGS, NOTES, breakdown_tables
 from lit_attn.report.comparisons import compare, finite, models_of, rank_means, sentence
 from lit_attn.report.cross_table import Column, CrossTable, to_markdown
 from lit_attn.report.heads import HeadGrid, head_grid, latest
 from lit_attn.report.published import published_columns
+from lit_attn.report.retrieval import TITLES, Ranks, read_ranks
 from lit_attn.report.statistics import Correlation, correlation
 from lit_attn.report.study_data import Study, StudyRun, attention_columns, by_alignment, interpretability, score_columns
-from lit_attn.report.tables import Spread, spread
+from lit_attn.report.tables import Spread, best_step, spread
 from lit_attn.report.text import escape_markdown, format_number
 
 
@@ -97,6 +99,22 @@ def kind_tables(study: Study) -> dict[str, CrossTable]:
                 study, runs, [run.scores for run in runs], names, higher=study.higher_is_better(recipe)
             )
     return found
+
+
+def retrieval_tables(study: Study) -> dict[str, dict[str, CrossTable]]:
+    """Rsum by what pictures show and by nouns, at the best step, by recipe and name; only of recipes that retrieve."""
+    found = {}
+    for recipe in study.recipes:
+        groups = {alignment: ranks_of_runs(own) for alignment, own in by_alignment(study.of(recipe)).items()}
+        tables = breakdown_tables({alignment: ranks for alignment, ranks in groups.items() if ranks})
+        if tables:
+            found[recipe] = tables
+    return found
+
+
+def ranks_of_runs(runs: Sequence[StudyRun]) -> list[Ranks]:
+    found = [read_ranks(run.run.folder, best_step(run.run)) for run in runs if run.run is not None]
+    return [ranks for ranks in found if ranks]
 
 
 def attention_tables(study: Study) -> dict[str, CrossTable]:
@@ -238,6 +256,11 @@ def table_markdown(study: Study) -> str:
     for title, tables in (("By kind", kind_tables(study)), ("Attention, mean over sites", attention_tables(study))):
         for recipe, own in tables.items():
             parts += [f"## {title}: {escape_markdown(recipe)}", to_markdown(own).rstrip()]
+    for recipe, tables in retrieval_tables(study).items():
+        for name, own in tables.items():
+            kind, _, way = name.rpartition("-")
+            title = f"{HEADINGS[kind]}, {TITLES[way]}, Rsum: {recipe}"
+            parts += [f"## {escape_markdown(title)}", NOTES[kind], to_markdown(own).rstrip()]
     damaged = [f"- {run.cell.name}: {escape_markdown(run.damage)}" for run in study.runs if run.damage]
     open_runs = [run.cell.name for run in study.runs if not run.done and not run.damage]
     if damaged:

@@ -17,6 +17,7 @@ from lit_attn.models.scan import Direction, NormalizerName, Pooling, Scan
 from lit_attn.ops.loss import matching_hinge
 from lit_attn.ops.retrieval import fold_scores, retrieval_scores
 from lit_attn.tasks.predictions import sees_all
+from lit_attn.tasks.rank_files import write_ranks
 from lit_attn.types import CaptionBatch
 
 PICTURES_AT_ONCE, CAPTIONS_AT_ONCE = 500, 5000
@@ -145,7 +146,7 @@ class Matching(L.LightningModule):
         self._score("test")
 
     def _score(self, stage: str) -> None:
-        similarity, captions = self._similarity()
+        similarity, captions, pictures = self._similarity()
         scores = retrieval_scores(similarity, captions)
         if stage == "test" and self.folds:
             folded = fold_scores(similarity, self.folds, captions)
@@ -153,11 +154,20 @@ class Matching(L.LightningModule):
         data = getattr(self.trainer, "datamodule", None)
         if data is not None and sees_all(self.trainer, stage):
             scores |= data.reference_scores(stage)
+        if (
+            data is not None
+            and hasattr(data, "breakdown_facts")
+            and self.trainer.is_global_zero
+            and not self.trainer.sanity_checking
+        ):
+            step = self.trainer.fit_loop.epoch_loop._batches_that_stepped
+            path = Path(self.trainer.default_root_dir) / "retrieval" / f"{stage}-{step:08d}.csv"
+            write_ranks(path, similarity, captions, {i: data.breakdown_facts(stage, i) for i in pictures})
         for name, value in scores.items():
             self.log(f"{stage}/{name}", torch.tensor(value, dtype=torch.float64), prog_bar=name == "rsum")
 
-    def _similarity(self) -> tuple[np.ndarray, int]:
-        """Similarities of the whole set, pictures by captions, and the captions per picture."""
+    def _similarity(self) -> tuple[np.ndarray, int, list[int]]:
+        """Similarities of the whole set, pictures by captions, the captions per picture, and the pictures' ids."""
         bank = self.bank.compute()
         self.bank.reset()
         pictures, captions = len(bank.regions), len(bank.lengths)
@@ -169,7 +179,7 @@ class Matching(L.LightningModule):
             whole = block.new_zeros(pictures, captions)
             whole[mine] = block
             block = self.trainer.strategy.reduce(whole, reduce_op="sum")
-        return block.double().cpu().numpy(), captions // pictures
+        return block.double().cpu().numpy(), captions // pictures, bank.image_id.tolist()
 
     def _share(self, pictures: int) -> range:
         """The pictures that this process scores."""
@@ -177,7 +187,7 @@ class Matching(L.LightningModule):
 
     def on_predict_epoch_end(self) -> None:
         """Writes `predictions.jsonl`: the best captions of every picture, the best pictures of every caption."""
-        similarity, _ = self._similarity()
+        similarity, _, _ = self._similarity()
         names = [name for _, name in sorted(gathered(self._named))]
         self._named.clear()
         if not self.trainer.is_global_zero:

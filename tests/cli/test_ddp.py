@@ -63,6 +63,10 @@ def test_validation_over_1_2_and_3_processes_agrees(lit_attn, inside, tmp_path, 
         assert scores.keys() == other_scores.keys()
         for name in scores:
             assert other_scores[name] == pytest.approx(scores[name], abs=1e-9), name
+        if recipe == "scan":
+            tables = [rows(tmp_path / "checkpoints" / f"p{n}" / "retrieval" / "val-00000000.csv") for n in (1, count)]
+            assert tables[0] == tables[1]
+            assert len(tables[0]) == 13 * 5
         assert heads.keys() == other_heads.keys()
         for key in heads:
             assert other_heads[key]["count"] == heads[key]["count"], key

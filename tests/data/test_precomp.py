@@ -1,8 +1,11 @@
 """Are the public files read as distributed, and are broken ones named?"""
 
+import json
+
 import numpy as np
 import pytest
 
+from lit_attn.data.coco_instances import read_supercategories
 from lit_attn.data.matching import PairDataset, PictureDataset
 from lit_attn.data.pictures import collate
 from lit_attn.data.precomp import PrecompMatching, PrecompSource
@@ -71,6 +74,79 @@ def test_datamodule_builds_its_vocabulary_and_batches(folder):
     assert evaluation[1].owner.tolist() == [0] * 5 + [1] * 5
     limited = PrecompMatching(str(folder), max_train_images=2, num_workers=0)
     assert limited.source("train").num_pictures == 2
+
+
+INSTANCES = {
+    "images": [{"id": number} for number in range(7)],
+    "categories": [
+        {"id": 3, "name": "dog", "supercategory": "animal"},
+        {"id": 5, "name": "cat", "supercategory": "animal"},
+        {"id": 9, "name": "car", "supercategory": "vehicle"},
+    ],
+    "annotations": [{"image_id": i, "category_id": c} for i, c in ((0, 9), (0, 3), (0, 5), (4, 9))],
+}
+
+
+def test_what_pictures_show_is_found_by_their_coco_ids(folder):
+    (folder / "instances.json").write_text(json.dumps(INSTANCES))
+    (folder / "dev_ids.txt").write_text("\n".join(str(number) for number in (4, 0, 1, 2, 3, 5, 6) for _ in range(5)))
+    data = PrecompMatching(str(folder), num_workers=0, instances=[str(folder / "instances.json")])
+    shown = [data.source("val").categories(index) for index in range(7)]
+    assert shown == [("vehicle",), ("animal", "vehicle"), (), (), (), (), ()]
+    assert data.source("test").categories(0) == ("animal", "vehicle")
+    assert data.source("train").categories(0) == ()
+    assert data.breakdown_facts("val", 1) == (
+        ("animal", "vehicle"),
+        tuple(f"dev-{c}" for c in range(5, 10)),
+        (None,) * 5,
+    )
+
+
+def test_nouns_are_counted_where_the_grammar_is_known(folder):
+    lines = []
+    for caption in range(35):
+        tokens = f"a dog number {caption % 5} runs over picture {caption // 5} .".split()
+        pos = ["DET", "NOUN", "PROPN", "NUM", "VERB", "ADP", "NOUN", "NUM", "PUNCT"]
+        pos[2] = "PROPN" if caption % 2 else "X"
+        record = {
+            "tokens": tokens,
+            "lemmas": tokens,
+            "pos": pos,
+            "heads": [4] * 9,
+            "deps": ["dep"] * 4 + ["ROOT"] + ["dep"] * 4,
+        }
+        lines.append(json.dumps(record))
+    (folder / "grammar.jsonl").write_text("\n".join(lines))
+    data = PrecompMatching(str(folder), num_workers=0, annotate=str(folder / "grammar.jsonl"))
+    assert data.breakdown_facts("val", 0).nouns == (2, 3, 2, 3, 2)
+    assert data.source("val").caption(3).annotation.tokens[1] == "dog"
+    assert data.source("train").caption(3).annotation is None
+
+
+@pytest.mark.parametrize(
+    ("ids", "instances", "message"),
+    [
+        ("1\n2\n3", INSTANCES, "dev_ids.txt has 3 ids for 7 pictures"),
+        ("a b c d e f g", INSTANCES, "dev_ids.txt is no list of COCO's picture ids"),
+        ("0 1 2 3 4 5 99", INSTANCES, "1 of 7 pictures of .*dev_ids.txt are not in data.instances, such as 99"),
+        ("0 1 2 3 4 5 6", {"images": []}, "instances.json is not in the layout of COCO's instances .*supercategory"),
+    ],
+)
+def test_wrong_ids_and_objects_are_named(folder, ids, instances, message):
+    (folder / "instances.json").write_text(json.dumps(instances))
+    (folder / "dev_ids.txt").write_text(ids)
+    with pytest.raises(UserError, match=message):
+        PrecompMatching(str(folder), instances=[str(folder / "instances.json")]).source("val")
+
+
+def test_real_objects_of_coco(shared_data):
+    path = shared_data("coco_mini/instances.json")
+    content, found = json.loads(path.read_text()), read_supercategories([path])
+    names = {entry["id"]: entry["supercategory"] for entry in content["categories"]}
+    assert found.keys() == {picture["id"] for picture in content["images"]}
+    for picture in found:
+        own = {names[a["category_id"]] for a in content["annotations"] if a["image_id"] == picture}
+        assert set(found[picture]) == own
 
 
 def test_collate_pads_and_marks_padding():

@@ -12,6 +12,7 @@ from lit_attn.data.scenes.detections import detect
 from lit_attn.data.scenes.meaning import SceneFacts, satisfied
 from lit_attn.data.scenes.render import render
 from lit_attn.data.scenes.rooms import make_scene
+from lit_attn.data.scenes.world import KINDS
 from lit_attn.data.vocab import Vocabulary
 from lit_attn.ops.retrieval import retrieval_scores
 
@@ -40,6 +41,11 @@ class ScenesSource(MatchingSource):
         found = detect(make_scene(self.seed, self.split, index), count=self.regions, dim=self.region_dim)
         labels = tuple(f"{color} {kind}" for color, kind in zip(found.attributes, found.labels, strict=True))
         return Picture(index, found.features, found.boxes, found.thing, labels)
+
+    def categories(self, index: int) -> tuple[str, ...]:
+        """The groups of the things in the room, such as furniture, and the kind of room."""
+        scene = make_scene(self.seed, self.split, index)
+        return (*sorted({KINDS[thing.kind].group for thing in scene.things}), scene.room)
 
     def caption(self, index: int) -> Caption:
         return self._captions(index // CAPTIONS_PER_SCENE)[index % CAPTIONS_PER_SCENE]

@@ -7,6 +7,7 @@ from lit_attn.data.scenes.captions import captions
 from lit_attn.data.scenes.matching import ScenesMatching, oracle_scores
 from lit_attn.data.scenes.meaning import satisfied
 from lit_attn.data.scenes.rooms import make_scene
+from lit_attn.data.scenes.world import KINDS
 
 
 def tokens(batches) -> list[tuple]:
@@ -43,6 +44,17 @@ def test_the_oracle_ranks_by_truth_and_then_by_rarity():
     unique = truths.sum(0) == 1
     certain = [unique[5 * i : 5 * i + 5].any() for i in range(29)]
     assert scores["i2t/r1"] >= 100 * np.mean(certain) - 1e-9
+
+
+def test_a_room_is_broken_down_by_its_things_and_kind_and_captions_by_their_nouns():
+    data = ScenesMatching(val_scenes=5, oracle=False)
+    scene = make_scene(0, "val", 3)
+    facts = data.breakdown_facts("val", 3)
+    assert scene.room in facts.categories
+    assert set(facts.categories) - {scene.room} == {KINDS[thing.kind].group for thing in scene.things}
+    assert facts.captions == tuple(f"{scene.scene_id}-{i}" for i in range(5))
+    for sentence, count in zip(captions(scene, 5), facts.nouns, strict=True):
+        assert count == len([tag for tag in sentence.annotation.pos if tag in ("NOUN", "PROPN")]) > 0
 
 
 def test_the_picture_of_a_sample_can_be_shown():
