@@ -24,7 +24,7 @@ NOTES = {
     "categories": "Rsum is R@1 + R@5 + R@10 of one direction, from 0 to 300, among all pictures. In brackets the share of "
     "pictures that show it; a picture counts in every category.",
     "nouns": "Rsum is R@1 + R@5 + R@10 of one direction, from 0 to 300, among all pictures. Image retrieval by the nouns of the "
-    "caption, text retrieval by the most nouns of the picture's captions; in brackets the pictures and captions of each.",
+    "caption, text retrieval by the most nouns of the picture's captions; in brackets how many of these there are.",
 }
 
 
@@ -33,19 +33,21 @@ def breakdown_tables(groups: Groups) -> dict[str, CrossTable]:
     found = {}
     for name, split in BREAKDOWNS.items():
         bins = {group: [split(ranks) for ranks in own] for group, own in groups.items()}
-        titles = _titles(bins)
-        for way in WAYS if titles else ():
-            columns = (Column(title, _spreads(bins, place, way), True) for place, title in titles.items())
-            found[f"{name}-{way}"] = CrossTable("", tuple(groups), tuple(c for c in columns if c.cells))
+        seeds = max(map(len, groups.values()), default=1)
+        for way in WAYS:
+            titles = _titles(bins, way)
+            columns = [Column(title, _spreads(bins, one, way), True, None, seeds) for one, title in titles.items()]
+            if columns:
+                found[f"{name}-{way}"] = CrossTable("model", tuple(groups), tuple(c for c in columns if c.cells))
     return found
 
 
-def _titles(bins: Mapping[str, Sequence[Sequence[Bin]]]) -> dict[str, str]:
+def _titles(bins: Mapping[str, Sequence[Sequence[Bin]]], way: Way) -> dict[str, str]:
     """The name of every bin with its size, or that its size differs between the runs."""
     found: dict[str, str] = {}
     for one in (one for own in bins.values() for run in own for one in run):
-        known = found.setdefault(one.name, one.title)
-        found[one.name] = known if known == one.title else f"{one.name} (sizes differ)"
+        known = found.setdefault(one.name, one.title(way))
+        found[one.name] = known if known == one.title(way) else f"{one.name} (sizes differ)"
     return found
 
 

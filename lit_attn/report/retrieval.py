@@ -46,12 +46,11 @@ class Bin:
     share: float | None = None
     """Of all pictures; of a category only."""
 
-    @property
-    def title(self) -> str:
-        """The name with its size."""
-        if self.share is not None:
-            return f"{self.name} ({100 * self.share:.0f} %)"
-        return f"{self.name} (n = {self.counts['text']}, {self.counts['image']})"
+    def title(self, way: Way) -> str:
+        """The name with its size in one direction."""
+        return (
+            f"{self.name} (n = {self.counts[way]})" if self.share is None else f"{self.name} ({100 * self.share:.0f} %)"
+        )
 
 
 Ranks = tuple[Picture, ...]

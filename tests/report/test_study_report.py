@@ -135,6 +135,27 @@ def test_everything_is_written_and_heads_correlate(study):
     assert len(differences) == 1 + 3
 
 
+def test_retrieval_is_broken_down_at_the_best_step(study):
+    for seed in range(3):
+        for step, ranks in ((1, (1, 2 + 4 * seed, 30)), (2, (99, 99, 99))):
+            rows = [f"{p},c{p},{rank},{rank},{p},{'zoo' if p else 'zoo;park'}" for p, rank in enumerate(ranks)]
+            path = study / f"one-dot-s{seed}" / "retrieval" / f"val-{step:08d}.csv"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("\n".join(["picture,caption,sentence_rank,picture_rank,nouns,categories", *rows]) + "\n")
+    files = study_files(load_study(study))
+    (row,) = read(files["tables/categories-text-one.csv"])
+    # By seed, R@1 + R@5 + R@10 of the ranks 1, 30 and 2, 6 or 10.
+    values = [100 * (1 + 2 + 2) / 3, 100 * (1 + 1 + 2) / 3, 100 * (1 + 1 + 2) / 3]
+    assert float(row["zoo (100 %) mean"]) == pytest.approx(fmean(values))
+    assert float(row["zoo (100 %) std"]) == pytest.approx(stdev(values))
+    assert float(row["park (33 %) mean"]) == 300
+    (row,) = read(files["tables/nouns-image-one.csv"])
+    assert [float(row[f"{count} (n = 1) mean"]) for count in (0, 2)] == [300, 0]
+    assert {"figures/categories-one.png", "figures/nouns-one.svg", "tables/nouns-text-one.tex"} <= files.keys()
+    assert "By number of nouns, image retrieval, Rsum: one" in files["table.md"].decode()
+    assert not [name for name in files if name.startswith("tables/categories") and "two" in name]
+
+
 def test_unfinished_and_damaged_runs_are_named_and_not_counted(study):
     (study / "one-dot-s0" / "metrics.csv").write_text("step,val/acc\n1,what\n")
     info = json.loads((study / "one-dot-s1" / "run.json").read_text())
