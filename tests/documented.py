@@ -210,7 +210,7 @@ RULES: Sequence[tuple[str, Callable[[str], Step]]] = (
     (r"(correlate|explain) hf:no-such-folder", absent("no-such-folder")),
     # What is here.
     (r"^lit-attn report --demo", elsewhere("tests/cli/test_demo.py", "--demo")),
-    (r"^lit-attn (recipes|doctor|report|--help|--version)\b", plain),
+    (r"^lit-attn (recipes|doctor|report)\b|^lit-attn( [a-z]+)? --(help|version)$", plain),
     (r"--print_config$", plain),
     (
         r"--run steady --resume auto --model",

@@ -162,6 +162,21 @@ def test_scores_of_shipped_weights_are_those_of_the_manifest(page):
             )
 
 
+COPIES = {
+    "docs/limits.md": ("docs/attribution.md", "docs/study.md"),
+    "docs/findings.md": ("docs/probes.md",),
+}
+"""Pages that repeat figures of others."""
+
+
+@pytest.mark.parametrize("page", COPIES)
+def test_repeated_figures_are_those_of_their_page(page):
+    figures = set(re.findall(r"\b\d\.\d{3}\b", (doc.ROOT / page).read_text(encoding="utf-8")))
+    sources = " ".join((doc.ROOT / source).read_text(encoding="utf-8") for source in COPIES[page])
+    assert len(figures) > 5
+    assert not sorted(figures - set(re.findall(r"\d\.\d{3}", sources)))
+
+
 PRINTED = (
     "captioner --config probes/all", "scan", "mac", "m4c", "paragraph", "attngan", "damsm", "classifier", "agreement",
 )  # fmt: skip
