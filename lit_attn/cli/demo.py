@@ -55,7 +55,7 @@ def demonstrate(out: Path, batches: int = BATCHES) -> Path:
         code = run("validate", words, Demonstration)
         if code:
             sys.exit(code)
-    return write_report([out / weights.stem for weights in models], out / "report", page_only=True)
+    return write_report([out / weights.stem for weights in models], out / "report", figures=False)
 
 
 def shown_models() -> dict[Path, tuple[str, str]]:

@@ -48,6 +48,7 @@ from lit_attn.data.tell_me_more import TellMeMore
 from lit_attn.data.textvqa import OwnQuestions, TextVqa
 from lit_attn.errors import UserError, did_you_mean
 from lit_attn.files import write_text
+from lit_attn.report.page import write_report
 from lit_attn.run.checkpoint_io import SafeCheckpointIO, load_checkpoint
 from lit_attn.run.checkpoints import Checkpoints
 from lit_attn.run.claim import claim, cleared, left_without_checkpoint, released
@@ -461,6 +462,8 @@ class Training(LightningCLI):
             super()._run_subcommand(subcommand)
             if self.trainer.is_global_zero and self.trainer.callback_metrics:
                 self.show_scores()
+                if self.wandb is not None and subcommand != "predict":
+                    self.wandb.log_report(lambda: write_report([self.folder], figures=False).parent)
         except SystemExit as leave:
             self.code = self._code_of(leave)
         finally:

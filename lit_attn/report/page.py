@@ -49,25 +49,24 @@ _SCRIPTS = (
 )
 
 
-def write_report(runs: Sequence[Path], out: Path | None = None, *, page_only: bool = False) -> Path:
+def write_report(runs: Sequence[Path], out: Path | None = None, *, figures: bool = True) -> Path:
     """Write the report of these run folders and return the path of its page.
 
     Args:
         out: Without it, one run is reported in `<run>/report`, several in `<parent of the first>/report`.
-        page_only: No tables and figures beside the page, which takes most of the time.
+        figures: Whether figures are written as files, too, which takes most of the time.
     """
     folders = [Path(run) for run in runs]
     found = read_runs(folders)
     default = folders[0] / "report" if len(found) == 1 else folders[0].resolve().parent / "report"
     target = default if out is None else Path(out)
     prepare_folder(target)
-    files = report_files(found, page_only=page_only)
-    write_files(target, {"index.html": files["index.html"]} if page_only else files)
+    write_files(target, report_files(found, as_files=figures))
     return target / "index.html"
 
 
-def report_files(runs: Sequence[Run], *, page_only: bool = False) -> dict[str, bytes]:
-    """Every file of the report by its path, the page last; without drawings that are not on the page if that is all."""
+def report_files(runs: Sequence[Run], *, as_files: bool = True) -> dict[str, bytes]:
+    """Every file of the report by its path, the page last; without figures as files if these are not wanted."""
     table = score_table(runs)
     curves, compared, breakdowns = curve_figures(runs), captures(runs), run_breakdowns(runs)
     files: dict[str, bytes] = {"scores.csv": to_csv(table).encode(), "scores.md": to_markdown(table).encode()}
@@ -80,16 +79,17 @@ def report_files(runs: Sequence[Run], *, page_only: bool = False) -> dict[str, b
         **{name: figure for name, (_, figure) in curves.items()},
         **{name: draw_capture(comparison) for name, (_, comparison) in compared.items()},
         **breakdown_figures(breakdowns),
-        **({} if page_only else score_figures(compact) | heat_figures(runs) | map_figures(runs)),
+        **(score_figures(compact) | heat_figures(runs) | map_figures(runs) if as_files else {}),
     }
     documents = {name: drawing.to_svg(figure) for name, figure in drawn.items()}
-    for name, figure in ({} if page_only else drawn).items():
+    for name, figure in (drawn if as_files else {}).items():
         files[f"figures/{name}.svg"] = documents[name].encode()
         files[f"figures/{name}.png"] = drawing.to_png(figure)
     entries = explorer_entries(runs)
     questions = answer_questions(runs, PAGE_BUDGET - sum(entry.size for entry in entries))
     sheets = painted_sheets(runs, PAGE_BUDGET - sum(entry.size for entry in entries))
-    files |= {f"figures/{name}.png": content for name, content in answer_figures(runs, questions).items()}
+    if as_files:
+        files |= {f"figures/{name}.png": content for name, content in answer_figures(runs, questions).items()}
     titles = {name: title for name, (title, _) in curves.items()}
     files["index.html"] = build_page(runs, table, titles, compared, documents, entries, questions, sheets).encode()
     return files

@@ -17,6 +17,7 @@ from lightning.pytorch.loggers import WandbLogger
 from lightning.pytorch.utilities import rank_zero_only
 
 from lit_attn.run.heat_panels import draw_panels, head_panels, step_panels
+from lit_attn.run.wandb_media import report_media
 
 log = logging.getLogger(__name__)
 
@@ -101,6 +102,11 @@ class SafeWandbLogger(WandbLogger):
     def log_rows(self, stage: str, tables: Mapping[str, Sequence[Any]], step: int) -> None:
         """Tables whose columns are the fields of their rows."""
         self._guard(lambda: self._log_rows(stage, tables, step))
+
+    @rank_zero_only
+    def log_report(self, write: Callable[[], Path]) -> None:
+        """Tables, figures and page of a report; `write` writes it and gives its folder."""
+        self._guard(lambda: self.experiment.log(report_media(write(), "report")))
 
     def _log_rows(self, stage: str, tables: Mapping[str, Sequence[Any]], step: int) -> None:
         import wandb

@@ -84,8 +84,15 @@ def test_a_killed_study_goes_on_and_its_runs_are_those_of_fit(lit_attn, tmp_path
     found, keys = groups(folder)
     assert {group for _, group in found} == {"s"}
     assert {name for name, _ in found} == {"scan-dot-s0", "scan-scaled_dot-s0", "s"}
-    assert any(key.startswith("study/runs") for key in keys)
-    assert any(key.startswith("study/table") for key in keys)
+    media = {key.rpartition("/")[0] for key in keys if key.startswith("study/")}
+    tables = {
+        "study/study",
+        "study/differences",
+        "study/correlations",
+        "study/tables/table",
+        "study/tables/nouns-text-scan",
+    }
+    assert tables | {"study/figures/table", "study/figures/heads-scan-entropy", "study/report/scan/index"} <= media
 
 
 def test_ray_runs_a_study_and_tries_a_lost_worker_again(lit_attn, tmp_path):

@@ -75,6 +75,12 @@ def test_offline_run_holds_scalars_heat_map_table_and_configuration(lit_attn, tm
     assert {row[2]: row[3] for row in table["data"]} == pytest.approx(values)
     assert (offline / "files" / everything["val/attention/map/path"]).stat().st_size > 1000
 
+    assert everything["report/index/_type"] == "html-file"
+    page = offline / "files" / everything["report/index/path"]
+    assert page.read_bytes() == (folder / "report" / "index.html").read_bytes(), "unchanged: its policy allows no other"
+    scores = json.loads((offline / "files" / everything["report/scores/path"]).read_text())
+    assert scores["data"][0][scores["columns"].index("val/rsum best")] == pytest.approx(float(found[-1]["val/rsum"]))
+
     done = lit_attn(*fit, "--resume", "auto")
     assert done.returncode == 0, done.stderr
     _, _, later = history(folder)
