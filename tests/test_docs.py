@@ -116,14 +116,19 @@ def test_examples_run(page, checkout, monkeypatch, capsys):
         assert "torch.Size([5, 36])" in told
 
 
-def test_spoken_commands_have_a_verb_and_a_recipe():
+def test_spoken_commands_have_a_verb_a_recipe_and_flags():
     from lit_attn.cli.main import HELP
 
     known = doc.known_recipes()
+    sources = {file.stem: file.read_text(encoding="utf-8") for file in (doc.ROOT / "lit_attn" / "cli").glob("*.py")}
     for page in PAGES:
         for line in doc.spoken(page):
             verb = line.split()[1]
-            assert verb in HELP, f"{page}: `{line}`: no verb {verb}"
+            assert re.search(rf"(^  |\| ){verb}\b", HELP, re.MULTILINE), f"{page}: `{line}`: no verb {verb}"
+            for flag in (
+                re.findall(r"--[a-z][a-z-]+", line) if verb in ("correlate", "explain", "convert", "study") else ()
+            ):
+                assert f'"{flag}"' in sources[verb], f"{page}: `{line}`: no flag {flag}"
             recipe = doc.recipe_of(line)
             assert recipe is None or recipe in known, f"{page}: `{line}`: no recipe {recipe}"
 
