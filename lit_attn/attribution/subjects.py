@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from lit_attn.attribution.capture import bare_net
 from lit_attn.attribution.plans import plan_of
 from lit_attn.attribution.subject import Features, Kept, Subject, scores_without
 from lit_attn.types import CaptionBatch, QuestionBatch, ReadingBatch, SentenceBatch
@@ -75,14 +76,15 @@ def answers_in_steps(net: nn.Module, batch: QuestionBatch, questions: Int[Tensor
 
 
 def sentence_classes(net: nn.Module, batch: SentenceBatch, sentences: Int[Tensor, " n"]) -> Subject:
-    """The classes that a verb-number network finds for some sentences of a batch."""
+    """The classes that a classifier of sentences finds for some sentences of a batch."""
     tokens, word_mask = batch.tokens[sentences], batch.token_mask[sentences]
     inner = word_mask & torch.roll(word_mask, -1, 1)
     inner[:, 0] = inner[:, -1] = False  # the marks around a sentence
+    table = "words" if hasattr(bare_net(net), "words") else "embedding.words"
 
     def run(net: nn.Module, kept: Kept, features: Features | None) -> Float[Tensor, "n v"]:
         seen = word_mask & (kept["words"] | ~inner) if "words" in kept else word_mask
-        with _embedded(net, "words", "words", features):
+        with _embedded(net, table, "words", features):
             return net(tokens, seen)
 
     causes = {} if batch.causes is None else {"words": batch.causes[sentences] & inner}

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from lit_attn.checkpoint import Weights, write_weights
 from lit_attn.cli.arguments import Parser
+from lit_attn.cli.convert_bert import run_bert
 from lit_attn.errors import UserError, did_you_mean
 from lit_attn.models import attngan_weights
 from lit_attn.models.captioner_weights import convert, settings_of
@@ -24,6 +25,7 @@ SYNTHESIS_TASK = "lit_attn.tasks.synthesis.Synthesis"
 DAMSM_TASK = "lit_attn.tasks.damsm.DamsmTraining"
 USAGE = """usage: lit-attn convert ort FILE --legacy-extra-skip on|off [--infos FILE] [--out FILE]
        lit-attn convert attngan FILE [FILE ...] [--captions captions.pickle] [--out FILE]
+       lit-attn convert bert FOLDER [--out FILE]
 """
 SKIP_HELP = (
     "Nothing in the weights tells whether the network was trained with the extra skip, and with the wrong choice its "
@@ -33,7 +35,7 @@ SKIP_HELP = (
 
 
 def run(argv: list[str]) -> int:
-    families: dict[str, Callable[[list[str]], None]] = {"ort": _run_ort, "attngan": _run_attngan}
+    families: dict[str, Callable[[list[str]], None]] = {"ort": _run_ort, "attngan": _run_attngan, "bert": run_bert}
     if not argv or argv[0] in ("-h", "--help"):
         sys.stdout.write(USAGE)
     elif argv[0] not in families:

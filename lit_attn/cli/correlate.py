@@ -14,7 +14,9 @@ from lit_attn.errors import UserError
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(prog="lit-attn correlate", description=__doc__)
     parser.add_argument("model", help="name of the manifest, run folder, .ckpt or .safetensors, or hf:FOLDER")
-    parser.add_argument("--data", type=Path, help="folder of Linzen's files, or a CSV with label and sentence for hf:")
+    parser.add_argument(
+        "--data", type=Path, help="folder of Linzen's or SST-2's files; a CSV with label and sentence for hf:"
+    )
     parser.add_argument(
         "--samples", type=int, default=2000, help="sentences, drawn by a fixed seed (default %(default)s)"
     )
@@ -70,5 +72,7 @@ def run(argv: list[str]) -> int:
         processes=given.processes,
         advance=advance,
     )
-    sys.stdout.write(write(found, given.out, subject.title, published=subject.linzen and given.rows == "target"))
+    # Table 3 was read with the largest value over all rows, Tables 1 and 2 at the classifier's own.
+    published = subject.published if (given.rows == "max") == (subject.published == "sst2") else None
+    sys.stdout.write(write(found, given.out, subject.title, published=published))
     return 0

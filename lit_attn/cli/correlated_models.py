@@ -16,16 +16,17 @@ from lit_attn.attribution.correlations import Classifier, Run, Sentences
 from lit_attn.attribution.plans import plan_of
 from lit_attn.checkpoint import SUFFIXES, read_weights, transfer
 from lit_attn.data.agreement_grammar import AgreementGrammar, grammar_words
-from lit_attn.data.labelled_sentences import WordedSentenceData
+from lit_attn.data.labelled_sentences import SentenceData, WordedSentenceData
 from lit_attn.data.linzen import Linzen
-from lit_attn.data.question_words import UNKNOWN
-from lit_attn.data.sst2 import read_sst2
+from lit_attn.data.sst2 import Sst2, read_sst2
 from lit_attn.errors import UserError
 from lit_attn.run.checkpoint_io import load_checkpoint
 from lit_attn.tasks.agreement import Agreement
+from lit_attn.tasks.sentences import SentenceTask
+from lit_attn.tasks.sentiment import Sentiment
 
 BATCH = 32
-TASK = "lit_attn.tasks.agreement.Agreement"
+TASKS: dict[str, type[SentenceTask]] = {f"{kind.__module__}.{kind.__name__}": kind for kind in (Agreement, Sentiment)}
 SPLIT_SETTINGS = ("train_share", "val_share", "seed")
 
 
@@ -36,7 +37,8 @@ class Subject:
     classifier: Classifier
     batches: list[Sentences]
     title: str
-    linzen: bool = False
+    published: str | None = None
+    """Whose published values may stand beside: `linzen` or `sst2`."""
 
 
 def opened(given: argparse.Namespace) -> Subject:
@@ -54,26 +56,34 @@ def drawn(count: int, wanted: int) -> list[int]:
 def _own(given: argparse.Namespace) -> Subject:
     path = _weights_file(given.model)
     weights = read_weights(path)
-    if weights.task not in (TASK, None) or "word_dim" not in weights.hyperparameters or weights.words is None:
+    kind = TASKS.get(weights.task or f"{Agreement.__module__}.{Agreement.__name__}")
+    if kind is None or "num_answers" not in weights.hyperparameters or weights.words is None:
         raise UserError(
-            f"{path} holds no verb-number network but {weights.task or 'something else'}. Compare one of those, or hf:FOLDER."
+            f"{path} holds no classifier of sentences but {weights.task or 'something else'}. Compare one of those, or "
+            "hf:FOLDER."
         )
-    task = Agreement(**weights.hyperparameters)
+    task = kind(**weights.hyperparameters)
     transfer(weights, task, strict=True)
-    data = _sentences(given, path, weights.words)
+    data = _reviews(given, path) if kind is Sentiment else _sentences(given, path, weights.words)
     dataset: Any = data.dataset("test")
     chosen = [dataset[i] for i in drawn(len(dataset), given.samples)]
     batches = []
     for start in range(0, len(chosen), BATCH):
         batch = data.collate(chosen[start : start + BATCH])
         batches.append(Sentences(batch.tokens, batch.token_mask, batch.answer))
-    linzen = isinstance(data, Linzen)
+    natural = isinstance(data, Linzen) and given.kinds == "natural"
     return Subject(
-        Classifier(task.net, plan_of(task.net), _run_own, UNKNOWN),
+        Classifier(task.net, plan_of(task.net), _run_own, data.unknown),
         batches,
-        f"{given.model} on {'Linzen, ' + given.kinds if linzen else 'the grammar'}",
-        linzen and given.kinds == "natural",
+        f"{given.model} on {_named(data, given)}",
+        "linzen" if natural else "sst2" if isinstance(data, Sst2) else None,
     )
+
+
+def _named(data: SentenceData, given: argparse.Namespace) -> str:
+    if isinstance(data, Linzen):
+        return f"Linzen, {given.kinds}"
+    return "SST-2, test" if isinstance(data, Sst2) else "the grammar"
 
 
 def _run_own(net: nn.Module, tokens: Tensor, mask: Tensor) -> Run:
@@ -107,11 +117,31 @@ def _sentences(given: argparse.Namespace, path: Path, words: tuple[str, ...]) ->
 
 def _split_of_run(path: Path) -> dict[str, Any]:
     """How a run split its sentences: none that it was trained on may be compared on."""
+    settings = _settings_of_run(path)
+    return {name: settings[name] for name in SPLIT_SETTINGS if name in settings}
+
+
+def _settings_of_run(path: Path) -> dict[str, Any]:
+    """Of its data; nothing is known of a file of weights alone."""
     if path.suffix == ".safetensors":
         return {}
     config = yaml.safe_load(load_checkpoint(path).get("config") or "{}")
-    settings = (config.get("data") or {}).get("init_args") or {}
-    return {name: settings[name] for name in SPLIT_SETTINGS if name in settings}
+    return (config.get("data") or {}).get("init_args") or {}
+
+
+def _reviews(given: argparse.Namespace, path: Path) -> SentenceData:
+    """The test sentences of SST-2, or the grammar's where these were trained on."""
+    settings = _settings_of_run(path)
+    if given.data is None:
+        if "root" in settings:
+            raise UserError("These weights read SST-2: name the folder of its three files with --data.")
+        return AgreementGrammar(test_sentences=max(given.samples, 1))
+    return Sst2(
+        str(given.data),
+        tokenizer=settings.get("tokenizer"),
+        vocabulary=str(path),
+        max_tokens=min(given.max_tokens, int(settings.get("max_tokens") or given.max_tokens)),
+    )
 
 
 # Hugging Face.

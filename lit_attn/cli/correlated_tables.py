@@ -7,7 +7,7 @@ from pathlib import Path
 from lit_attn.attribution.correlations import METHODS, POSITIONS, Correlated
 from lit_attn.files import write_text
 
-PUBLISHED = {
+LINZEN = {
     ("blank_out", "raw"): ".69±.27 .10±.43 -.11±.49 -.09±.52 .20±.45 .29±.39",
     ("blank_out", "rollout"): ".32±.26 .38±.27 .51±.26 .62±.26 .70±.25 .71±.24",
     ("blank_out", "flow"): ".32±.26 .44±.29 .70±.25 .70±.22 .71±.22 .70±.22",
@@ -16,10 +16,17 @@ PUBLISHED = {
     ("gradient", "flow"): ".22±.31 .31±.34 .54±.32 .61±.28 .60±.28 .61±.28",
 }
 """Tables 1 and 2 of Abnar and Zuidema (2020): 2000 sentences of Linzen, all positions, by layer."""
+SST2 = {
+    ("gradient", "raw"): ".12±.21 – .09±.21 – .08±.20 .09±.21",
+    ("gradient", "rollout"): ".11±.19 – .12±.21 – .13±.21 .13±.20",
+    ("gradient", "flow"): ".11±.19 – .11±.21 – .12±.22 .14±.21",
+}
+"""Table 3: another network, DistilBERT, on 100 sentences of SST-2; layers 2 and 4 were not published."""
+PUBLISHED = {"linzen": (LINZEN, "published"), "sst2": (SST2, "published for DistilBERT")}
 SHOWN = {"all": "all tokens", "without_first": "without the first token"}
 
 
-def write(found: Correlated, folder: Path, title: str, *, published: bool) -> str:
+def write(found: Correlated, folder: Path, title: str, *, published: str | None) -> str:
     """Writes `correlations.csv`, `.md` and `.png` into the folder; returns the tables."""
     folder.mkdir(parents=True, exist_ok=True)
     text = io.StringIO()
@@ -36,7 +43,7 @@ def write(found: Correlated, folder: Path, title: str, *, published: bool) -> st
     return tables
 
 
-def markdown(found: Correlated, title: str, *, published: bool) -> str:
+def markdown(found: Correlated, title: str, *, published: str | None) -> str:
     """One table per comparison."""
     layers = len(found.saturation)
     head = "| " + " | ".join(["", *(f"L{i}" for i in range(1, layers + 1))]) + " |\n" + "|---" * (layers + 1) + "|\n"
@@ -48,9 +55,10 @@ def markdown(found: Correlated, title: str, *, published: bool) -> str:
             for positions in POSITIONS:
                 cells = [values[against, method, positions, layer] for layer in range(1, layers + 1)]
                 lines.append(f"| {method}, {SHOWN[positions]} | {' | '.join(cells)} |\n")
-            paper = PUBLISHED.get((against, method), "").split()
-            if published and len(paper) == layers:
-                lines.append(f"| {method}, published | {' | '.join(paper)} |\n")
+            values_of, called = PUBLISHED[published] if published else ({}, "")
+            paper = values_of.get((against, method), "").split()
+            if len(paper) == layers:
+                lines.append(f"| {method}, {called} | {' | '.join(paper)} |\n")
         full = " | ".join(f"{share:.2f}" for share in found.saturation)
         lines.append(f"| saturated flows | {full} |\n")
         parts.append(f"{title}, {found.samples} sentences, against {against}:\n\n{head}{''.join(lines)}")

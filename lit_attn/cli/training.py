@@ -43,6 +43,7 @@ from lit_attn.data.scenes.captioning import ScenesCaptions, ScenesParagraphs
 from lit_attn.data.scenes.matching import ScenesMatching
 from lit_attn.data.scenes.painting import ScenesPictures
 from lit_attn.data.scenes.reading_data import ScenesReading
+from lit_attn.data.sst2 import Sst2
 from lit_attn.data.synthesis import SynthesisData
 from lit_attn.data.tell_me_more import TellMeMore
 from lit_attn.data.textvqa import OwnQuestions, TextVqa
@@ -66,6 +67,7 @@ from lit_attn.tasks.classifying import Classifying
 from lit_attn.tasks.damsm import DamsmTraining
 from lit_attn.tasks.matching import Matching
 from lit_attn.tasks.reading import Reading
+from lit_attn.tasks.sentiment import Sentiment
 from lit_attn.tasks.synthesis import Synthesis
 
 log = logging.getLogger("lit_attn")
@@ -174,6 +176,7 @@ SHIPPED = (
     Matching, Captioning, PrecompMatching, ScenesMatching, ScenesCaptions, ScenesParagraphs, KarpathyCaptions, TellMeMore,
     RegionFolder, Answering, Reading, ScenesQuestions, ScenesReading, Clevr, TextVqa, OwnQuestions, Synthesis, DamsmTraining,
     Classifying, ScenesPictures, AttnGanFolder, Agreement, Linzen, AgreementGrammar,
+    Sentiment, Sst2,
 )  # fmt: skip
 """Tasks and data sets that may be named without their path, because they are imported here."""
 

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from PIL import Image
@@ -33,6 +34,10 @@ class BatchedData(ResumableData, ABC):
     def collate(samples: Sequence[Any]) -> Any:
         """Samples to one frozen batch."""
 
+    def lengths(self, dataset: Dataset[Any]) -> Sequence[int] | None:
+        """Of the samples, where training shall put those of like length together."""
+        return None
+
     def show(self, image_id: int, stage: str) -> Image.Image | None:
         """The picture itself, where the data set has it."""
         return None
@@ -50,6 +55,7 @@ class BatchedData(ResumableData, ABC):
 
     def train_dataloader(self) -> TrainLoader:
         loading = self._loading("train", self.batch_size)
+        loading = replace(loading, lengths=self.lengths(loading.dataset))
         share = loading.size // loading.world_size
         if share < self.batch_size:
             raise UserError(

@@ -91,12 +91,20 @@ class SentenceData(BatchedData, ABC):
         """The classes by number."""
 
     @property
+    @abstractmethod
+    def unknown(self) -> int:
+        """The id of the unknown word."""
+
+    @property
     def kinds(self) -> tuple[str, ...]:
         """What scores are told apart by."""
         return ()
 
     @abstractmethod
     def dataset(self, stage: str) -> Dataset[LabelledSentence]: ...
+
+    def lengths(self, dataset: Dataset[LabelledSentence]) -> list[int]:
+        return [len(dataset[i].ids) for i in range(len(dataset))]  # type: ignore[arg-type]
 
     @property
     def num_answers(self) -> int:
@@ -125,12 +133,16 @@ class WordedSentenceData(SentenceData, ABC):
     def vocab_size(self) -> int:
         return len(self.vocabulary)
 
+    @property
+    def unknown(self) -> int:
+        return UNKNOWN
+
     def own_sentences(self) -> SentenceList:
         """The user's own, in lower case unless a word is known as it stands. Words that are not known are named."""
         assert self.sentences is not None
         known = self.vocabulary.ids
         found, strange = [], set()
-        for number, line in enumerate(_lines(self.sentences), 1):
+        for number, line in enumerate(own_lines(self.sentences), 1):
             words = [word if word in known else word.lower() for word in line.split()]
             if not words:
                 raise UserError(
@@ -145,7 +157,8 @@ class WordedSentenceData(SentenceData, ABC):
         return SentenceList(found)
 
 
-def _lines(source: str) -> list[str]:
+def own_lines(source: str) -> list[str]:
+    """The sentences of a text file, or of a text with one per line."""
     if not (os.path.isfile(source) or source.lower().endswith(".txt")):
         return source.rstrip("\n").split("\n")
     try:

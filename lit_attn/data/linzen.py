@@ -100,6 +100,7 @@ class Linzen(WordedSentenceData):
         eval_kinds: `all` sentences, or the `natural` ones alone.
         train_attractors: At most so many sentences with counted attractors in training. In all of them every noun between
             subject and verb has the other number; with many of them a network learns to contradict the last noun.
+        natural_repeats: So often an epoch has each natural sentence: with few of these among many attractors the same happens.
         train_max_words: Longer sentences are left out of training: a batch is as long as its longest.
         vocabulary: Weights whose words are used; without, the words of training are counted.
         min_count: Words that training has less often are unknown. Blanking a word out puts the unknown word in its place: it
@@ -114,6 +115,7 @@ class Linzen(WordedSentenceData):
         train_share: float = 0.8,
         val_share: float = 0.05,
         train_attractors: int = 6000,
+        natural_repeats: int = 1,
         eval_kinds: Kinds = "all",
         train_max_words: int | None = None,
         vocabulary: str | None = None,
@@ -130,11 +132,13 @@ class Linzen(WordedSentenceData):
                 f"data.train_share and data.val_share are above 0 and leave something for testing; got {train_share} and "
                 f"{val_share}."
             )
-        if min_count < 1:
-            raise UserError(f"data.min_count must be at least 1, got {min_count}.")
+        for name, value in (("min_count", min_count), ("natural_repeats", natural_repeats)):
+            if value < 1:
+                raise UserError(f"data.{name} must be at least 1, got {value}.")
         self.root = Path(root)
         self.train_share, self.val_share = train_share, val_share
         self.train_attractors, self.eval_kinds = train_attractors, eval_kinds
+        self.natural_repeats = natural_repeats
         self.train_max_words = train_max_words
         self.vocabulary_source = vocabulary
         self.min_count = min_count
@@ -160,7 +164,7 @@ class Linzen(WordedSentenceData):
     def vocabulary(self) -> QuestionWords:
         if self.vocabulary_source is not None:
             return QuestionWords(read_question_words(Path(self.vocabulary_source)))
-        counts = Counter(word for line in self._of_stage("train") for word in line.words)
+        counts = Counter(word for line in set(self._of_stage("train")) for word in line.words)
         kept = sorted(word for word, count in counts.items() if count >= self.min_count and word not in SPECIALS)
         return QuestionWords(SPECIALS + tuple(kept))
 
@@ -190,7 +194,7 @@ class Linzen(WordedSentenceData):
             (line for line in short if line.kind != NATURAL),
             key=lambda line: digest("attractors", self.seed, *line.words),
         )
-        return natural + others[: self.train_attractors]
+        return natural * self.natural_repeats + others[: self.train_attractors]
 
     def _encoded(self, split: str) -> list[LabelledSentence]:
         return [

@@ -4,7 +4,8 @@
 is the epoch and the number of batches handed out, so a resumed run continues with the very next batch, whatever the
 number of workers. `EvalLoader` goes through a data set once, in order, and has no state. Over several processes,
 training shards have equal length (a few samples of an epoch are left out, others each time), evaluation shards together
-hold every sample exactly once.
+hold every sample exactly once. Where the lengths of samples are known, samples of like length come together, so that little is
+padding; which ones, and in which order their batches come, is still chance.
 
 torchdata's StatefulDataLoader does a similar service, but Lightning starts a restored loader before it tells samplers
 the epoch; this one knows its epoch itself.
@@ -20,6 +21,9 @@ from torch.utils.data import DataLoader, Dataset
 
 from lit_attn.errors import UserError
 
+POOL = 50
+"""So many batches are drawn by chance before samples of like length are put together within them."""
+
 
 @dataclass(frozen=True)
 class Loading:
@@ -31,6 +35,8 @@ class Loading:
     num_workers: int = 0
     rank: int = 0
     world_size: int = 1
+    lengths: Sequence[int] | None = None
+    """Of the samples: those of like length share a batch in training."""
 
     @property
     def size(self) -> int:
@@ -95,7 +101,14 @@ class TrainLoader:
         generator = torch.Generator().manual_seed(self.seed * 1_000_003 + epoch)
         order = torch.randperm(self.loading.size, generator=generator).tolist()
         # Equal shares keep processes in step: a rank with one more batch would wait for the others forever.
-        return self.loading.split(order)[: len(self)]
+        order = order[: len(self) * self.loading.batch_size * self.loading.world_size]
+        lengths = self.loading.lengths
+        if lengths is None:
+            return self.loading.split(order)
+        pool = POOL * self.loading.batch_size * self.loading.world_size
+        pools = (order[i : i + pool] for i in range(0, len(order), pool))
+        found = self.loading.split([sample for part in pools for sample in sorted(part, key=lengths.__getitem__)])
+        return [found[i] for i in torch.randperm(len(found), generator=generator).tolist()]
 
     def __iter__(self) -> Iterator[Any]:
         """Goes on where the state says; otherwise begins the next epoch. Iterators that nobody asked for a batch do not count:

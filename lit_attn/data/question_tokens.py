@@ -8,7 +8,7 @@ from typing import Any
 
 from lit_attn.checkpoint import SUFFIXES as WEIGHTS
 from lit_attn.checkpoint import read_question_words
-from lit_attn.data.vocab import END, START, Vocabulary, tokenize
+from lit_attn.data.vocab import END, START, UNKNOWN, Vocabulary, tokenize
 from lit_attn.errors import UserError
 
 Encoded = tuple[tuple[int, ...], tuple[str, ...]]
@@ -30,6 +30,11 @@ class QuestionTokens(ABC):
     @abstractmethod
     def words(self) -> tuple[str, ...]:
         """Words by id, to be kept with a model's weights; empty where others keep them, as a tokenizer's files do."""
+
+    @property
+    @abstractmethod
+    def unknown(self) -> int:
+        """The id of the unknown word."""
 
     @property
     @abstractmethod
@@ -60,6 +65,10 @@ class VocabularyTokens(QuestionTokens):
     @property
     def words(self) -> tuple[str, ...]:
         return self.vocabulary.words
+
+    @property
+    def unknown(self) -> int:
+        return self.vocabulary.words.index(UNKNOWN)
 
     @property
     def fingerprint(self) -> str:
@@ -98,6 +107,10 @@ class WordPieces(QuestionTokens):
     @property
     def words(self) -> tuple[str, ...]:
         return ()
+
+    @property
+    def unknown(self) -> int:
+        return int(self._tokenizer.unk_token_id)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -17,10 +17,10 @@ from lit_attn.explain.case import Case, Shown
 from lit_attn.explain.model import OurModel
 from lit_attn.models.m4c import read_back
 from lit_attn.probes.grounding import word_region_links
-from lit_attn.tasks.agreement import Agreement
 from lit_attn.tasks.answering import Answering
 from lit_attn.tasks.captioning import Captioning
 from lit_attn.tasks.reading import Reading
+from lit_attn.tasks.sentences import SentenceTask
 from lit_attn.types import CaptionBatch
 
 Caption = Literal["gold", "written"]
@@ -68,7 +68,7 @@ def cases(model: OurModel, chosen: Chosen) -> Iterator[Case]:
         yield from _answers(model, task, chosen)
     elif isinstance(task, Reading):
         yield from _reading(model, task, chosen)
-    elif isinstance(task, Agreement):
+    elif isinstance(task, SentenceTask):
         yield from _sentences(model, task, chosen)
     else:
         raise UserError(f"{model.name} is a {kind}, which is not known to explain.")
@@ -225,7 +225,7 @@ def _answers(model: OurModel, task: Answering, chosen: Chosen) -> Iterator[Case]
         yield Case(subject, shown, lambda _, number: data.answers[number], tuple(data.answers))
 
 
-def _sentences(model: OurModel, task: Agreement, chosen: Chosen) -> Iterator[Case]:
+def _sentences(model: OurModel, task: SentenceTask, chosen: Chosen) -> Iterator[Case]:
     data: Any = model.data
     dataset = data.dataset(chosen.stage)
     for indices in _chunks(_indices(dataset, chosen)):

@@ -21,7 +21,13 @@ from lit_attn.explain.outcome import write_table
 from lit_attn.files import write_text, written_whole
 
 WITHOUT_LRP = ("mac",)
-KINDS = {"Captioning": "captioner", "Answering": "mac", "Reading": "m4c", "Agreement": "agreement"}
+KINDS = {
+    "Captioning": "captioner",
+    "Answering": "mac",
+    "Reading": "m4c",
+    "Agreement": "agreement",
+    "Sentiment": "sentiment",
+}
 Follow = Callable[[Iterable[str]], Iterator[str]]
 
 

@@ -42,8 +42,12 @@ class BertEmbeddings(nn.Module):
         self.drop = nn.Dropout(sizes.dropout)
 
     def forward(self, tokens: Int[Tensor, "b t"]) -> Float[Tensor, "b t d"]:
+        return self.drop(self.norm(self.summed(tokens)))
+
+    def summed(self, tokens: Int[Tensor, "b t"]) -> Float[Tensor, "b t d"]:
+        """Before the norm."""
         place = self.positions.weight[: tokens.shape[1]]
-        return self.drop(self.norm(self.words(tokens) + place + self.segments.weight[0]))
+        return self.words(tokens) + place + self.segments.weight[0]
 
 
 class BertLayer(nn.Module):

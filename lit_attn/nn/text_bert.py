@@ -70,7 +70,7 @@ def build_text_bert(
     if weights is None:
         log.warning("The question encoder starts from random weights; published M4C starts from those of BERT.")
         return TextBert(vocab_size, sizes, layers)
-    config = _read_config(weights, layers)
+    config = read_config(weights, layers)
     if config.vocab_size != vocab_size:
         raise UserError(
             f"The questions have a vocabulary of {vocab_size} tokens and the BERT weights {weights!r} one of "
@@ -88,7 +88,7 @@ def build_text_bert(
     return net
 
 
-def _read_config(weights: str, layers: int) -> Any:
+def read_config(weights: str, layers: int) -> Any:
     """A `BertConfig`, after checking that it describes layers like ours."""
     from transformers import BertConfig
 

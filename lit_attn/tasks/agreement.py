@@ -1,26 +1,13 @@
-"""How is the verb-number network trained and scored? Cross-entropy, and accuracy by the number of attractors."""
+"""Is the verb to come singular or plural? The verb-number network as a task."""
 
-import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import lightning as L
-import torch
-import torch.nn.functional as F
-from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
-from torch import Tensor
-
-from lit_attn.errors import UserError
-from lit_attn.metrics.accuracy import KindAccuracy
-from lit_attn.metrics.mean import WeightedMean
 from lit_attn.models.agreement import VerbNumber
 from lit_attn.nn.gpt2 import Gpt2Sizes
-from lit_attn.ops.schedule import one_cycle
-from lit_attn.tasks.answer_lists import check_words, keep_words
-from lit_attn.tasks.predictions import sees_all, write_predictions
-from lit_attn.types import SentenceBatch
+from lit_attn.tasks.sentences import SentenceTask
 
 
-class Agreement(L.LightningModule):
+class Agreement(SentenceTask):
     """The verb-number network as a LightningModule.
 
     Args:
@@ -30,11 +17,12 @@ class Agreement(L.LightningModule):
         word_dim: Width of the table of words; null for that of the layers, as published.
         max_positions: Longest sentence with its first and last token.
         dropout, attn_dropout, embed_dropout: Of what blocks add, of attention weights, of embedded tokens.
+        word_dropout: Share of the words that training replaces by the unknown one, so that a blanked-out word is nothing new.
         lr: The highest rate of AdamW; it rises over the share `warmup` of the run and falls to zero along a cosine.
     """
 
     free_in_evaluation: ClassVar = frozenset(
-        {"dropout", "attn_dropout", "embed_dropout", "init_std", "lr", "warmup", "weight_decay"}
+        {"dropout", "attn_dropout", "embed_dropout", "word_dropout", "init_std", "lr", "warmup", "weight_decay"}
     )
     """Settings that may differ from those of a checkpoint that is evaluated."""
 
@@ -52,16 +40,13 @@ class Agreement(L.LightningModule):
         dropout: float = 0.1,
         attn_dropout: float = 0.1,
         embed_dropout: float = 0.1,
+        word_dropout: float = 0.0,
         init_std: float = 0.05,
         lr: float = 5e-4,
         warmup: float = 0.1,
         weight_decay: float = 0.01,
     ) -> None:
-        super().__init__()
-        self.save_hyperparameters()
-        if not 0 <= warmup < 1:
-            raise UserError(f"warmup is a share of the run, from 0 to below 1; got {warmup}.")
-        self.net = VerbNumber(
+        net = VerbNumber(
             vocab_size,
             num_answers,
             Gpt2Sizes(dim, num_heads, hidden, dropout, attn_dropout),
@@ -72,107 +57,5 @@ class Agreement(L.LightningModule):
             embed_dropout=embed_dropout,
             init_std=init_std,
         )
-        self.lr, self.warmup, self.weight_decay = lr, warmup, weight_decay
-        self.loss = WeightedMean()
-        self.accuracy = KindAccuracy(())
-        self._predicted: list[tuple[int, dict[str, Any]]] = []
-
-    def forward(self, batch: SentenceBatch) -> Tensor:
-        """Scores of the classes: b v."""
-        scores: Tensor = self.net(batch.tokens, batch.token_mask)
-        return scores
-
-    def setup(self, stage: str) -> None:
-        kinds = getattr(getattr(self.trainer, "datamodule", None), "kinds", ())
-        self.accuracy = KindAccuracy(kinds).to(self.device)
-
-    # Training.
-
-    def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
-        steps = self.trainer.estimated_stepping_batches
-        if math.isinf(steps):
-            raise UserError("The learning rate falls to the end of the run: set --trainer.max_epochs or max_steps.")
-        optimizer = torch.optim.AdamW(self.parameters(), lr=self.lr, weight_decay=self.weight_decay)
-        scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: one_cycle(done, int(steps), self.warmup))
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
-
-    def training_step(self, batch: SentenceBatch, batch_idx: int) -> Tensor:
-        loss = F.cross_entropy(self(batch), batch.answer)
-        self.log("train/loss", loss, prog_bar=True)
-        self.log("train/lr", self.trainer.optimizers[0].param_groups[0]["lr"])
-        return loss
-
-    # Evaluation.
-
-    def validation_step(self, batch: SentenceBatch, batch_idx: int) -> None:
-        self._evaluate(batch)
-
-    def test_step(self, batch: SentenceBatch, batch_idx: int) -> None:
-        self._evaluate(batch)
-
-    def _evaluate(self, batch: SentenceBatch) -> None:
-        if not len(batch):
-            return
-        if (batch.answer < 0).any():
-            raise UserError("These sentences have no classes to score against. Use lit-attn predict.")
-        scores = self(batch)
-        self.loss.update(F.cross_entropy(scores, batch.answer), torch.tensor(len(batch), device=scores.device))
-        self.accuracy.update(scores.argmax(-1) == batch.answer, batch.kind)
-
-    def on_validation_epoch_end(self) -> None:
-        self._score("val")
-
-    def on_test_epoch_end(self) -> None:
-        self._score("test")
-
-    def _score(self, stage: str) -> None:
-        scores = {"loss": float(self.loss.compute())} | self.accuracy.compute()
-        self.loss.reset()
-        self.accuracy.reset()
-        data = getattr(self.trainer, "datamodule", None)
-        if data is not None and sees_all(self.trainer, stage):
-            scores |= data.reference_scores(stage)
-        for name, value in scores.items():
-            self.log(f"{stage}/{name}", torch.tensor(value, dtype=torch.float64), prog_bar=name == "accuracy")
-
-    # Predicting.
-
-    @property
-    def answers(self) -> tuple[str, ...]:
-        return self.trainer.datamodule.answers  # type: ignore[attr-defined]
-
-    def predict_step(self, batch: SentenceBatch, batch_idx: int) -> list[dict[str, Any]]:
-        if not len(batch):
-            return []
-        shares, found = self(batch).softmax(-1).max(-1)
-        rows: list[dict[str, Any]] = []
-        for i, (answer, share) in enumerate(zip(found.tolist(), shares.tolist(), strict=True)):
-            truth = int(batch.answer[i])
-            rows.append(
-                {
-                    "sample": batch.sample_id[i],
-                    "sentence": " ".join(batch.words[i][1:-1]),
-                    "answer": self.answers[answer],
-                    "probability": share,
-                }
-                | ({"truth": self.answers[truth]} if truth >= 0 else {})
-            )
-        self._predicted += zip(batch.sentence_id.tolist(), rows, strict=True)
-        return rows
-
-    def on_predict_epoch_end(self) -> None:
-        """Writes `predictions.jsonl`: a line per sentence."""
-        write_predictions(self.trainer, self._predicted)
-        self._predicted = []
-
-    # What a checkpoint holds besides the weights.
-
-    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        data = getattr(self.trainer, "datamodule", None)
-        if data is not None:
-            keep_words(checkpoint, data)
-
-    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        data = None if self._trainer is None else getattr(self._trainer, "datamodule", None)
-        if data is not None:
-            check_words(checkpoint, data)
+        super().__init__(net, lr, warmup, weight_decay, word_dropout)
+        self.save_hyperparameters()

@@ -111,3 +111,13 @@ def test_the_real_files():
     assert len(lines) == 80522
     assert Counter((line.kind, line.answer) for line in lines)["natural", 0] == 10763
     assert max(len(line.words) for line in lines) == 48
+
+
+def test_natural_sentences_may_come_several_times_without_making_words_frequent(folder):
+    once, thrice = (Linzen(str(folder), train_attractors=13, natural_repeats=n, min_count=3) for n in (1, 3))
+    counts = [Counter(sample.sample_id for sample in data.dataset("train").sentences) for data in (once, thrice)]
+    for name, count in counts[0].items():
+        assert count == 1
+        assert counts[1][name] == (3 if name.startswith("numpred.val") else 1)
+    assert counts[0].keys() == counts[1].keys()
+    assert once.vocabulary.words == thrice.vocabulary.words

@@ -110,3 +110,27 @@ def test_mistakes_of_users_are_told_without_the_traceback_of_a_worker(workers, k
     with pytest.raises(UserError) as caught:
         list(loader)
     assert re.fullmatch(r"Sample \d is bad. Leave it out.", str(caught.value))
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 3])
+def test_samples_of_like_length_share_a_batch_and_processes_stay_alike(world_size):
+    lengths = [(7 * i) % 41 for i in range(397)]
+    shards = [
+        TrainLoader(loading(397, rank=rank, world_size=world_size, lengths=lengths), seed=5)
+        for rank in range(world_size)
+    ]
+    epochs = [[list(shard) for shard in shards] for _ in range(2)]
+    for epoch in epochs:
+        seen = [sample for shard in epoch for batch in shard for sample in batch]
+        assert len(seen) == len(set(seen)) == world_size * len(shards[0]) * 3
+        assert all(len(batch) == 3 for shard in epoch for batch in shard)
+    batches = epochs[0][0]
+    spread = sum(max(map(lengths.__getitem__, b)) - min(map(lengths.__getitem__, b)) for b in batches) / len(batches)
+    plain = list(TrainLoader(loading(397, world_size=world_size), seed=5))
+    unsorted = sum(max(map(lengths.__getitem__, b)) - min(map(lengths.__getitem__, b)) for b in plain) / len(plain)
+    assert spread < unsorted / 4
+    longest = [max(lengths[i] for i in batch) for batch in batches]
+    assert longest != sorted(longest)
+    assert epochs[0] != epochs[1]
+    for others in epochs[0][1:]:  # the same step works on the same lengths everywhere
+        assert all(abs(max(lengths[i] for i in b) - long) <= 2 for b, long in zip(others, longest, strict=True))
