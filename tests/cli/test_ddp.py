@@ -73,6 +73,25 @@ def test_validation_over_1_2_and_3_processes_agrees(lit_attn, inside, tmp_path, 
             assert float(other_heads[key]["value"]) == pytest.approx(float(heads[key]["value"]), abs=1e-9), key
 
 
+def test_explanations_over_1_2_and_3_processes_agree(lit_attn, inside, tmp_path):
+    """Seven samples: no number of processes divides them, and each is explained once."""
+    words = ["--config", "probes/attribution_scores", "--trainer.precision", "64-true"]
+    found = {}
+    for count, run in ((1, inside), (2, lit_attn), (3, lit_attn)):
+        done = run(
+            "validate", "tiny/agreement", *words, "--data.val_sentences", "7", "--run", f"p{count}", *parallel(count)
+        )
+        assert done.returncode == 0, done.stderr
+        (table,) = (tmp_path / "checkpoints" / f"p{count}" / "attribution").glob("val-*.csv")
+        found[count] = {(row["method"], row["measure"]): row for row in rows(table)}
+    assert found[1]["gae", "mass"]["outputs"] == "7"
+    for count in (2, 3):
+        assert found[count].keys() == found[1].keys()
+        for key, row in found[1].items():
+            assert found[count][key]["outputs"] == row["outputs"], key
+            assert float(found[count][key]["value"]) == pytest.approx(float(row["value"]), abs=1e-9), key
+
+
 @pytest.mark.parametrize(
     ("recipe", "words"),
     [
