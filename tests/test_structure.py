@@ -20,7 +20,7 @@ MAY_IMPORT = {
     "metrics": {"ops", "types", "errors"},
     "probes": {"nn.tape", "metrics", "language", "ops", "types", "errors"},
     "attribution": {"nn.tape", "ops", "types", "errors"},
-    "adapters": {"nn.tape", "attribution", "ops", "types", "errors"},
+    "adapters": {"nn.tape", "attribution", "language", "ops", "types", "errors"},
     "tasks": {
         "files",
         "models",
@@ -63,6 +63,7 @@ MAY_IMPORT = {
         "nn.tape",
         "ops.answers",
         "types",
+        "vocabulary",
         "errors",
     },
     "data": {
@@ -85,7 +86,7 @@ MAY_IMPORT = {
     "unpickle": {"errors"},
     "decode": {"errors"},
     "extract": {"data.regions", "ops", "files", "types", "errors"},
-    "run": {"files", "types", "errors"},
+    "run": {"drawing.derived", "files", "types", "errors"},
     "checkpoint": {"run", "vocabulary", "types", "errors"},
     "study": {"run.folder", "files", "errors"},
     "report": {"drawing", "study", "errors"},

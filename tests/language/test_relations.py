@@ -245,6 +245,13 @@ def test_pieces_are_aligned_by_characters():
     pieces = [(0, 0), (0, 2), (2, 5), (5, 7), (6, 7), (7, 11), (11, 12)]
     assert words_of_pieces(pieces, words) == [NO_WORD, 0, 0, 1, 1, 2, 2]
     assert words_of_pieces([(0, 3)], []) == [NO_WORD]
+    assert words_of_pieces([(0, 1), (1, 2), (2, 2), (2, 4), (0, 0)], word_offsets(["a", "sofa"])) == [
+        0,
+        1,
+        1,
+        1,
+        NO_WORD,
+    ]
 
 
 def test_attention_between_words_equals_a_slow_loop_and_rows_keep_their_sums():
