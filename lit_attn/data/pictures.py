@@ -9,6 +9,7 @@ import torch
 from torch.utils.data import Dataset
 
 from lit_attn.data.batched import BatchedData
+from lit_attn.errors import UserError
 from lit_attn.types import Annotation, CaptionBatch
 
 
@@ -102,6 +103,12 @@ class PictureData(BatchedData, ABC):
     def verdicts(self, image_id: int, stage: str, text: str) -> str | None:
         """For every sentence of a text `true`, `false` or `unclear`, where the data set can tell."""
         return None
+
+    def annotated(self, stage: str, texts: Mapping[int, str]) -> dict[int, Annotation | None]:
+        """The grammar of texts written for pictures, by the pictures' numbers; None for a text that is not understood."""
+        raise UserError(
+            f"{type(self).__name__} cannot annotate texts that a model wrote. Probe its gold texts instead."
+        )
 
     @property
     def vocab_size(self) -> int:

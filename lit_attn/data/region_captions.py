@@ -12,7 +12,8 @@ import numpy as np
 from PIL import Image
 from torch.utils.data import Dataset
 
-from lit_attn.data.annotate.source import annotate
+from lit_attn.data.annotate.pipeline import Pipeline
+from lit_attn.data.annotate.source import annotate, completed
 from lit_attn.data.caption_files import CaptionedPicture
 from lit_attn.data.captioning import CaptioningData, caption_ids
 from lit_attn.data.linking.links import link
@@ -214,6 +215,24 @@ class RegionCaptioning(CaptioningData, ABC):
 
     def show(self, image_id: int, stage: str) -> Image.Image | None:
         return None if self.images is None else self.images.open(self.dataset(stage).pictures[image_id].file)
+
+    def annotated(self, stage: str, texts: Mapping[int, str]) -> dict[int, Annotation | None]:
+        """By the spaCy pipeline that annotates the gold captions."""
+        tokens = [tuple(text.split()) for text in texts.values()]
+        found = self._pipeline.annotate(tokens, processes=1)
+        return {
+            number: completed(annotation) if len(annotation) else None
+            for number, annotation in zip(texts, found, strict=True)
+        }
+
+    @cached_property
+    def _pipeline(self) -> Pipeline:
+        if self.annotate is None or self.annotate.endswith((".conllu", ".jsonl", ".jsonl.gz")):
+            raise UserError(
+                f"Texts that a model wrote need a parser, and data.annotate is {self.annotate!r}. "
+                "Name a spaCy pipeline: --data.annotate en_core_web_sm."
+            )
+        return Pipeline(self.annotate)
 
     def training_references(self) -> Iterator[tuple[str, ...]]:
         return (picture.references for picture in self.pictures("train") if picture.captions)

@@ -11,10 +11,11 @@ from torch.utils.data import Dataset
 from lit_attn.data.captioning import CaptioningData
 from lit_attn.data.pictures import Caption, Picture, Sample
 from lit_attn.data.scenes.captions import captions
-from lit_attn.data.scenes.checking import check, text_scores
+from lit_attn.data.scenes.checking import check, scene_facts, text_scores
 from lit_attn.data.scenes.detections import detect
 from lit_attn.data.scenes.paragraphs import paragraph
 from lit_attn.data.scenes.render import render
+from lit_attn.data.scenes.retelling import annotated
 from lit_attn.data.scenes.rooms import make_scene
 from lit_attn.data.scenes.world import Scene
 from lit_attn.ops.cider import cider_d
@@ -126,6 +127,9 @@ class ScenesText(CaptioningData):
 
     def text_scores(self, stage: str, texts: Mapping[int, str]) -> dict[str, float]:
         return text_scores(texts, lambda image_id: self.scene(image_id, stage))
+
+    def annotated(self, stage: str, texts: Mapping[int, str]) -> dict[int, Annotation | None]:
+        return {image_id: annotated(text, scene_facts(self.scene(image_id, stage))) for image_id, text in texts.items()}
 
     def verdicts(self, image_id: int, stage: str, text: str) -> str:
         found = check(text, self.scene(image_id, stage))

@@ -19,8 +19,8 @@ from .world import Scene
 _STORIES = 8
 _STEPS = 64
 """How many ways to take a text, and a sentence of it, are followed; the grammar's own text needs a few."""
-_END = "."
-_facts = lru_cache(maxsize=1024)(SceneFacts)
+END = "."
+scene_facts = lru_cache(maxsize=1024)(SceneFacts)
 """Kept for the next validation, which comes back to the same scenes."""
 
 
@@ -40,11 +40,11 @@ class Verdict:
 
 def check(text: str | Sequence[str], scene: Scene | SceneFacts) -> tuple[Verdict, ...]:
     """One verdict per sentence, in order. A text that breaks off is read as if its last sentence ended there."""
-    facts = scene if isinstance(scene, SceneFacts) else _facts(scene)
+    facts = scene if isinstance(scene, SceneFacts) else scene_facts(scene)
     stories: tuple[Story, ...] = (Story(),)
     verdicts: list[Verdict] = []
-    for words in _sentences(text.split() if isinstance(text, str) else text):
-        complete = words if words[-1] == _END else (*words, _END)
+    for words in sentences(text.split() if isinstance(text, str) else text):
+        complete = words if words[-1] == END else (*words, END)
         found = readings(complete, first=not verdicts)
         ways = [
             *islice((step for story in stories for reading in found for step in steps(story, reading, facts)), _STEPS)
@@ -71,10 +71,10 @@ def text_scores(texts: Mapping[int, str], scenes: Callable[[int], Scene]) -> dic
     }
 
 
-def _sentences(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
+def sentences(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
     start = 0
     for i, word in enumerate(words):
-        if word == _END or i + 1 == len(words):
+        if word == END or i + 1 == len(words):
             yield tuple(words[start : i + 1])
             start = i + 1
 

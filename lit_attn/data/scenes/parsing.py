@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from .caption_frames import CAPTION_FRAMES
-from .fillings import ALL_KINDS, Filled, Filling, Named, Placed, Related, Slot, Words, fillings, fixed_words, slot
+from .fillings import ALL_KINDS, Filled, Named, Placed, Related, Slot, Words, fillings, fixed_words, slot
 from .frames import Frame
 from .meaning import Count, Description
 from .paragraph_frames import CONTINUATIONS, OPENINGS
@@ -25,6 +25,10 @@ LONGEST_SENTENCE = 80
 """In words; no frame makes longer ones, so that they need no reading."""
 _UNNAMED = {"focus": "it", "pair": "they", "twin": "other"}
 """How a frame speaks of a thing that it does not name, by what the listener knows of it."""
+
+
+Match = tuple[Frame, tuple[Filled, ...]]
+"""A frame, and what fills its slots, with where each filling ends."""
 
 
 class Mention(NamedTuple):
@@ -62,12 +66,16 @@ def readings(tokens: Words, first: bool) -> tuple[Reading, ...]:
     if len(tokens) > LONGEST_SENTENCE:
         return ()
     found: dict[object, Reading] = {}
-    matches = sorted(_matches(_tree(first), tokens, 0, (), {}), key=lambda match: _ORDER[match[0].name])
-    for frame, values in matches:
-        reading = _read(frame, values, first)
+    for frame, filled in matches(tokens, first):
+        reading = read(frame, filled, first)
         if reading is not None:
             found.setdefault(reading[1:], reading)
     return tuple(found.values())
+
+
+def matches(tokens: Words, first: bool) -> list[Match]:
+    """All frames that the words fit, whether or not they would be told like this; those that readings prefer come first."""
+    return sorted(_matches(_tree(first), tokens, 0, (), {}), key=lambda match: _ORDER[match[0].name])
 
 
 _ORDER = {frame.name: n for n, frame in enumerate((*CONTINUATIONS, *OPENINGS, *CAPTION_FRAMES))}
@@ -91,22 +99,22 @@ def _tree(first: bool) -> _Node:
 
 
 def _matches(
-    node: _Node, tokens: Words, at: int, values: tuple[Filling, ...], seen: dict[tuple[Slot, int], list[Filled]]
-) -> Iterator[tuple[Frame, tuple[Filling, ...]]]:
+    node: _Node, tokens: Words, at: int, filled: tuple[Filled, ...], seen: dict[tuple[Slot, int], list[Filled]]
+) -> Iterator[Match]:
     """All ways through the tree that use up the words: the frames, with what fills their slots."""
     if at == len(tokens):
-        yield from ((frame, values) for frame in node.frames)
+        yield from ((frame, filled) for frame in node.frames)
         return
     if tokens[at] in node.words:
-        yield from _matches(node.words[tokens[at]], tokens, at + 1, values, seen)
+        yield from _matches(node.words[tokens[at]], tokens, at + 1, filled, seen)
     for wanted, following in node.slots.items():
         if (wanted, at) not in seen:
             seen[wanted, at] = list(fillings(wanted, tokens, at))
         for end, value in seen[wanted, at]:
-            yield from _matches(following, tokens, end, (*values, value), seen)
+            yield from _matches(following, tokens, end, (*filled, (end, value)), seen)
 
 
-def _read(frame: Frame, values: tuple[Filling, ...], first: bool) -> Reading | None:
+def read(frame: Frame, found: tuple[Filled, ...], first: bool) -> Reading | None:
     """The reading that a frame with filled slots gives; None if it would not be told like this."""
     phrases: dict[str, Named] = {}
     colors: dict[str, str] = {}
@@ -116,7 +124,7 @@ def _read(frame: Frame, values: tuple[Filling, ...], first: bool) -> Reading | N
     group: Count | None = None
     room = None
     filled = [(i, item) for i, item in enumerate(frame.items) if slot(item) is not None]
-    for (i, item), value in zip(filled, values, strict=True):
+    for (i, item), (_, value) in zip(filled, found, strict=True):
         if isinstance(value, Named):
             phrases[item.letter] = value
         elif isinstance(value, Count):
