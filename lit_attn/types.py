@@ -232,6 +232,8 @@ class ReadingBatch(TensorBatch):
     """One per question. Position i of an annotation is position i + 1 of `tokens`; none where tokens are word pieces."""
     region_object: Int[Tensor, "b r"] | None = None
     """Which object of the picture a region shows, -1 for none: known on Scenes only."""
+    ocr_object: Int[Tensor, "b o"] | None = None
+    """Which object carries an OCR token, -1 for none: known on Scenes only."""
 
     def __len__(self) -> int:
         return len(self.question_id)

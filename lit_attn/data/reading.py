@@ -52,6 +52,7 @@ class ReadingSample:
     ocr_causes: Bools | None = None
     annotation: Annotation | None = None
     region_object: NDArray[np.int64] | None = None
+    ocr_object: NDArray[np.int64] | None = None
 
 
 def collate(samples: Sequence[ReadingSample]) -> ReadingBatch:
@@ -86,14 +87,15 @@ def collate(samples: Sequence[ReadingSample]) -> ReadingBatch:
         ocr_causes=_padded([_known(sample.ocr_causes) for sample in samples], least=1) if knows_causes else None,
         picture_name=tuple(sample.picture_name for sample in samples),
         annotations=tuple(sample.annotation for sample in samples),
-        region_object=_objects(samples),
+        region_object=_objects([sample.region_object for sample in samples]),
+        ocr_object=_objects([sample.ocr_object for sample in samples]),
     )
 
 
-def _objects(samples: Sequence[ReadingSample]) -> Tensor | None:
-    """What regions show, -1 behind their ends; None where it is not known."""
-    known = [sample.region_object + 1 for sample in samples if sample.region_object is not None]
-    return _padded(known, least=1) - 1 if len(known) == len(samples) else None
+def _objects(shown: Sequence[NDArray[np.int64] | None]) -> Tensor | None:
+    """What regions or tokens show, -1 behind their ends; None where it is not known."""
+    known = [objects + 1 for objects in shown if objects is not None]
+    return _padded(known, least=1) - 1 if len(known) == len(shown) else None
 
 
 def _padded(arrays: Sequence[NDArray[np.generic]], least: int = 0) -> Tensor:

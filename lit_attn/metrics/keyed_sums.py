@@ -28,11 +28,11 @@ class KeyedSums(Metric):
             self.sums[key] = row.copy() if known is None else known + row
 
     def compute(self) -> dict[Key, np.ndarray]:
-        """The sums of all processes; all must ask."""
+        """The sums of all processes by sorted key, so that nothing depends on who saw what first; all must ask."""
         found: dict[Key, np.ndarray] = {}
         for key, row in gathered(list(self.sums.items())):
             found[key] = found[key] + row if key in found else row
-        return found
+        return dict(sorted(found.items()))
 
     def reset(self) -> None:
         super().reset()

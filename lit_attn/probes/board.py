@@ -8,6 +8,7 @@
 Each record is reduced to sums as soon as it is heard and then dropped, so memory does not grow with the set.
 """
 
+import logging
 from collections.abc import Iterable, Sequence
 from typing import cast
 
@@ -22,6 +23,8 @@ from lit_attn.metrics.pair_shares import PairShares
 from lit_attn.metrics.step_mean import ALL, StepMean
 from lit_attn.nn.tape import AttentionRecord, AttentionTape, sites_of
 from lit_attn.probes.probe import Cell, Finding, HeadValue, Probe, StepValue
+
+log = logging.getLogger(__name__)
 
 CHANCE = "_chance"
 
@@ -40,6 +43,17 @@ class Board:
         tape = AttentionTape(net, sites)
         self.sites = [site for site in sites_of(net) if tape.hears(site)]
         self.metrics = {(s.name, i): probe.metrics(s) for s in self.sites for i, probe in enumerate(self.probes)}
+        idle = [
+            type(p).__name__ for i, p in enumerate(self.probes) if not any(self.metrics[s.name, i] for s in self.sites)
+        ]
+        if len(idle) == len(self.probes):
+            known = "; ".join(dict.fromkeys(f"{s.query_stream} to {s.key_stream}" for s in self.sites))
+            raise UserError(
+                f"{' and '.join(idle)} cannot be asked of this network: no site has the attention it is about. "
+                f"Here it goes from {known}."
+            )
+        if idle:
+            log.info("Nothing here for %s: no site has the attention they are about.", ", ".join(idle))
         names = [(site, each) for site, name, metric in self.named() for each in _names(name, metric)]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:

@@ -3,6 +3,7 @@
 Per phrase the mean over its words of the weight on the regions of its objects; `macro` is the mean over phrases, `micro` the
 ratio of sums. Even attention is one baseline. The other keeps the attention and gives a phrase the objects of another phrase of
 the same text: `phrase_swapped`, the mean over all that name other things. The test shuffles objects among the phrases of a text.
+In a joint sequence with OCR tokens, as M4C's, the same is asked of the tokens that are printed on what a phrase names.
 """
 
 from collections.abc import Mapping
@@ -21,12 +22,13 @@ from lit_attn.nn.tape import AttentionRecord, Site
 from lit_attn.ops import shares
 from lit_attn.probes.probe import Probe
 from lit_attn.probes.spans import Asked, count_spans, span_rows, span_sums
-from lit_attn.probes.text import Align, Text, attention_of, concerns, text_of
+from lit_attn.probes.text import JOINT, Align, Text, attention_of, concerns, text_of
 
 
 class PhraseGrounding(Probe):
     """`phrase_grounding` (macro) and `phrase_grounding_micro` with their chance levels; `phrase_swapped`, and `phrase_p`, the
-    share of shuffles that ground as well. Texts with one linked phrase have no part in the last two.
+    share of shuffles that ground as well. Texts with one linked phrase have no part in the last two. `phrase_ocr` (macro): on the
+    OCR tokens of what a phrase names.
 
     Args:
         align: Where rows predict the next word, `predict` asks of the word being produced, `input` of the word just read.
@@ -40,7 +42,9 @@ class PhraseGrounding(Probe):
         if not concerns(site, "regions"):
             return {}
         micro = "phrase_grounding_micro"
+        joint = {"ocr": HeadShares(site.num_heads, ["phrase_ocr"])} if site.query_stream == JOINT else {}
         return {
+            **joint,
             "macro": HeadShares(site.num_heads, ["phrase_grounding"]),
             "micro": HeadShares(site.num_heads, [micro], quiet=[micro]),
             "swapped": HeadShares(site.num_heads, ["phrase_swapped"], quiet=["phrase_swapped"]),
@@ -49,6 +53,8 @@ class PhraseGrounding(Probe):
 
     def update(self, metrics: Mapping[str, Metric], record: AttentionRecord, batch: object) -> None:
         text = text_of(batch)
+        if "ocr" in metrics and text.ocr_object is not None:
+            self._read(metrics["ocr"], record, text)
         found = attention_of(record, text, self.align, "regions")
         width = found.weights.shape[-1]
         spans, own, other, shuffled = self._asked(text, width)
@@ -64,6 +70,20 @@ class PhraseGrounding(Probe):
         swapped.add_items(each[other].unsqueeze(0))
         heads: Float[Tensor, "i h"] = torch.where(each.isnan(), 0.0, each)[:, :-1]
         test.update(heads[shuffled[0]].sum(0), heads[shuffled[1:].T].sum(0))
+
+    def _read(self, metric: Metric, record: AttentionRecord, text: Text) -> None:
+        """Of phrases on OCR tokens."""
+        assert isinstance(metric, HeadShares)
+        found = attention_of(record, text, self.align, "ocr")
+        asked = [
+            Asked(c, p.span, tokens)
+            for c, annotation in enumerate(text.annotations)
+            for p in (annotation.phrases if annotation else ())
+            if p.span[0] < text.lengths[c] and (tokens := text.regions_of(c, p.objects, "ocr"))
+        ]
+        if asked:
+            spans = span_rows(asked, text, found.weights.shape[-1])
+            metric.add_items(shares.ratio(*span_sums(found, spans, found.total)).unsqueeze(0))
 
     def _asked(self, text: Text, width: int):  # type: ignore[no-untyped-def]
         """Every phrase with the regions of every linked phrase of its text: spans, which are a phrase with its own, which are

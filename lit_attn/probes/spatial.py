@@ -2,7 +2,8 @@
 
 Between words: from the relation to the target, from the landmark to the relation, to the target, and to both, for relations that
 are told in this order. From words to regions: from the relation to what the target or the landmark names, from the landmark to
-the target's, from the target to the landmark's. The denominator is all attention of a row, START included.
+the target's, from the target to the landmark's. The denominator is all attention of a row, START included. In a joint sequence
+both are asked, and the names of the second end with `_regions`.
 """
 
 from collections.abc import Mapping
@@ -30,6 +31,8 @@ TO_REGIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "spatial_target_landmark": ("target", ("landmark",)),
 }
 
+DIRECTIONS: dict[Sources, dict[str, tuple[str, tuple[str, ...]]]] = {"words": BETWEEN_WORDS, "regions": TO_REGIONS}
+
 
 class SpatialRelations(Probe):
     """The directions above (`spatial_relation_target` …) as means over relations, and with `_micro` as ratios of sums.
@@ -42,30 +45,29 @@ class SpatialRelations(Probe):
         self.align = align
 
     def metrics(self, site: Site) -> dict[str, Metric]:
-        names = list(self._directions(site)) if concerns(site, "words") or concerns(site, "regions") else []
-        micro = [f"{name}_micro" for name in names]
-        if not names:
-            return {}
-        return {
-            "macro": HeadShares(site.num_heads, names),
-            "micro": HeadShares(site.num_heads, micro, quiet=micro),
-        }
-
-    @staticmethod
-    def _directions(site: Site) -> dict[str, tuple[str, tuple[str, ...]]]:
-        return BETWEEN_WORDS if concerns(site, "words") else TO_REGIONS
+        found: dict[str, Metric] = {}
+        for sources, directions in DIRECTIONS.items():
+            if not concerns(site, sources):
+                continue
+            end = "_regions" if found else ""
+            names, micro = [name + end for name in directions], [f"{name}{end}_micro" for name in directions]
+            found[f"macro {sources}"] = HeadShares(site.num_heads, names)
+            found[f"micro {sources}"] = HeadShares(site.num_heads, micro, quiet=micro)
+        return found
 
     def update(self, metrics: Mapping[str, Metric], record: AttentionRecord, batch: object) -> None:
         text = text_of(batch)
-        sources: Sources = "words" if concerns(record.site, "words") else "regions"
-        found = attention_of(record, text, self.align, sources)
-        macro, micro = metrics["macro"], metrics["micro"]
-        assert isinstance(macro, HeadShares)
-        assert isinstance(micro, HeadShares)
-        for index, direction in enumerate(self._directions(record.site).values()):
-            spans = _spans(text, direction, sources, found.weights.shape[-1])
-            if spans.items:
-                count_spans(macro, micro, index, *span_sums(found, spans, found.total))
+        for sources, directions in DIRECTIONS.items():
+            if not concerns(record.site, sources):
+                continue
+            found = attention_of(record, text, self.align, sources)
+            macro, micro = metrics[f"macro {sources}"], metrics[f"micro {sources}"]
+            assert isinstance(macro, HeadShares)
+            assert isinstance(micro, HeadShares)
+            for index, direction in enumerate(directions.values()):
+                spans = _spans(text, direction, sources, found.weights.shape[-1])
+                if spans.items:
+                    count_spans(macro, micro, index, *span_sums(found, spans, found.total))
 
 
 def _spans(text: Text, direction: tuple[str, tuple[str, ...]], sources: Sources, width: int) -> SpanRows:

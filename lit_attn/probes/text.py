@@ -1,7 +1,7 @@
 """Which words does a batch hold, and where do they stand among the rows and columns of its attention?
 
 Words are those of annotations. Every model sees them at places of its own: a captioner after START, a language model in pieces,
-M4C inside a joint sequence. `attention_of` gives all probes the same: weights from words to words, or from words to regions,
+M4C inside a joint sequence. `attention_of` gives all probes the same: weights from words to words, to regions or to OCR tokens,
 and beside the heads one more, even attention over all that could be attended to, which scores the chance level.
 """
 
@@ -19,10 +19,10 @@ from lit_attn.ops.pieces import word_attention
 from lit_attn.types import Annotation, CaptionBatch, ReadingBatch, TextBatch
 
 Align = Literal["predict", "input"]
-Sources = Literal["words", "regions"]
+Sources = Literal["words", "regions", "ocr"]
 
-STREAMS = {"words": ("words", "text", "question"), "regions": ("regions", "image", "objects")}
-"""What the streams of annotated words and of regions are called at sites and in parts of joint sequences."""
+STREAMS = {"words": ("words", "text", "question"), "regions": ("regions", "image", "objects"), "ocr": ("ocr",)}
+"""What the streams of annotated words and of their sources are called at sites and in parts of joint sequences."""
 JOINT = "joint"
 
 
@@ -56,6 +56,7 @@ class Text:
     """Which word each token is, or is a piece of; -1 for START, END, padding and words that are not annotated."""
     region_object: Int[Tensor, "c r"] | None
     region_labels: tuple[tuple[str, ...], ...]
+    ocr_object: Int[Tensor, "c o"] | None = None
     drop_first: bool = False
     """Whether the first token is no source: a language model without START keeps what it does not need there."""
     views: dict[tuple[int, Align, Sources], tuple[AttentionRecord, WordAttention]] = field(default_factory=dict)
@@ -72,18 +73,19 @@ class Text:
         lengths = torch.tensor(self.lengths, device=self.word_of.device)
         return torch.arange(self.longest, device=lengths.device) < lengths.unsqueeze(1)
 
-    def regions_of(self, text: int, objects: tuple[int, ...]) -> list[int]:
-        """The regions that show any of these objects."""
+    def regions_of(self, text: int, objects: tuple[int, ...], sources: Sources = "regions") -> list[int]:
+        """The regions that show any of these objects, or the OCR tokens on them."""
         if not objects:
             return []
-        if self.region_object is None:
+        known = self.region_object if sources == "regions" else self.ocr_object
+        if known is None:
             raise UserError(
                 "This probe needs to know what regions show, and this data set does not say. Leave it out, "
                 "use Scenes, or link phrases to detections (data.link lemma)."
             )
-        if "shown" not in self.kept:
-            self.kept["shown"] = self.region_object.tolist()
-        shown = self.kept["shown"]
+        if ("shown", sources) not in self.kept:
+            self.kept["shown", sources] = known.tolist()
+        shown = self.kept["shown", sources]
         assert isinstance(shown, list)
         return [r for r, thing in enumerate(shown[text]) if thing in objects]
 
@@ -107,13 +109,15 @@ def _read(batch: object) -> Text:
         return Text(batch.annotations, batch.sample_id, lengths, word_of, shown, labels)
     if isinstance(batch, ReadingBatch):
         word_of, lengths = _whole_words(batch.tokens, batch.token_mask, batch.annotations, batch.sample_id)
-        return Text(batch.annotations, batch.sample_id, lengths, word_of, batch.region_object, ())
+        return Text(batch.annotations, batch.sample_id, lengths, word_of, batch.region_object, (), batch.ocr_object)
     if isinstance(batch, TextBatch):
         found = tuple(int(n) + 1 for n in batch.word_of.amax(-1).tolist())
         for i, (annotation, words) in enumerate(zip(batch.annotations, found, strict=True)):
             if annotation is None or words > len(annotation):
                 raise UserError(_disagreement(batch.sample_id[i], words, annotation))
-        return Text(batch.annotations, batch.sample_id, found, batch.word_of, batch.region_object, (), batch.drop_first)
+        return Text(
+            batch.annotations, batch.sample_id, found, batch.word_of, batch.region_object, (), None, batch.drop_first
+        )
     raise UserError(f"Probes of words cannot read a {type(batch).__name__}: it carries no annotated text.")
 
 
@@ -174,7 +178,7 @@ def _view(record: AttentionRecord, text: Text, align: Align, sources: Sources) -
     row_word, words = row_word[:, : weights.shape[2]], text.longest
     exists = (row_word.unsqueeze(-1) == torch.arange(words, device=row_word.device)).any(1)
     sums = word_attention(total.unsqueeze(-1), row_word, torch.zeros_like(row_word[:, :1]), words, 1)[..., 0]
-    if sources == "regions":
+    if sources != "words":
         every = torch.arange(weights.shape[-1], device=row_word.device).expand(len(weights), -1)
         return WordAttention(word_attention(weights, row_word, every, words, weights.shape[-1]), sums, exists)
     column_word = text.word_of[:, : weights.shape[-1]].clone()

@@ -1,14 +1,17 @@
 """Do the probes of words count what a slow reader would, on gold text, with random attention in float64?"""
 
 import dataclasses
+from itertools import accumulate, pairwise
 
 import pytest
 import torch
 
 from lit_attn.data.scenes.captioning import ScenesCaptions
+from lit_attn.data.scenes.reading_data import ScenesReading
 from lit_attn.errors import UserError
-from lit_attn.nn.tape import AttentionRecord, Site
+from lit_attn.nn.tape import AttentionRecord, Part, Site
 from lit_attn.ops.normalize import masked_softmax
+from lit_attn.probes.board import Board
 from lit_attn.probes.dependencies import Dependencies
 from lit_attn.probes.nouns import NounFrequency, TopObjects
 from lit_attn.probes.object_words import SETS, ObjectWords
@@ -16,6 +19,7 @@ from lit_attn.probes.part_of_speech import TAGS, AttentionMaps, PartOfSpeech
 from lit_attn.probes.phrases import PhraseGrounding
 from lit_attn.probes.spatial import BETWEEN_WORDS, TO_REGIONS, SpatialRelations
 from lit_attn.probes.text import attention_of, text_of
+from lit_attn.tasks.matching import Matching
 from lit_attn.types import Annotation, TextBatch
 from tests.reference import words as slow
 
@@ -220,6 +224,69 @@ def test_word_pieces_are_summed_to_a_word_and_averaged_from_it():
                 assert float(found.weights[0, 0, word, source]) == pytest.approx(wanted, abs=1e-12)
             rest = sum(float(weights[0, 0, r, k]) for r in own for k in range(1, 5)) / len(own)
             assert float(found.total[0, 0, word]) == pytest.approx(rest, abs=1e-12)
+
+
+def test_questions_of_a_joint_sequence_look_at_objects_and_at_what_is_printed_on_them():
+    """M4C's rows and columns: question, objects, OCR tokens and what is decoded, as one sequence."""
+    data = ScenesReading(val_questions=23, region_dim=16, max_objects=13, max_ocr=7)
+    batch = next(iter(data.val_dataloader()))
+    torch.manual_seed(0)
+    sizes = [batch.tokens.shape[1], batch.region_mask.shape[1], batch.ocr_mask.shape[1], 3]
+    ends = list(accumulate(sizes, initial=0))
+    names = ("question", "objects", "ocr", "decoded")
+    parts = tuple(Part(name, a, b) for name, (a, b) in zip(names, pairwise(ends), strict=True))
+    mask = torch.cat([batch.token_mask, batch.region_mask, batch.ocr_mask, torch.ones(len(batch), 3).bool()], 1)
+    allowed = mask[:, None, None].expand(-1, H, ends[-1], -1)
+    weights = masked_softmax(torch.randn(allowed.shape, dtype=torch.float64), allowed)
+    site = Site("joint.0.self", "joint", "joint", H)
+    record = AttentionRecord(site, 0, weights, mask, mask[:, None], weights, weights, parts)
+    found = measured(PhraseGrounding(shuffles=9), record, batch)
+    spatial = measured(SpatialRelations(), record, batch)
+
+    def mean(items, h):
+        """Items: question, words, columns."""
+        even = mask.double() / mask.sum(-1, keepdim=True)
+        each = [
+            sum(float((even[c] if h < 0 else weights[c, h, word + 1])[columns].sum()) for word in words) / len(words)
+            for c, words, columns in items
+        ]
+        return sum(each) / len(each)
+
+    def columns(c, objects, shown, start):
+        return [start + i for i, thing in enumerate(shown[c].tolist()) if thing in objects]
+
+    phrases = [(c, p) for c, a in enumerate(batch.annotations) for p in a.phrases if p.objects]
+    for name, shown, start in (
+        ("phrase_grounding", batch.region_object, ends[1]),
+        ("phrase_ocr", batch.ocr_object, ends[2]),
+    ):
+        items = [(c, range(*p.span), k) for c, p in phrases if (k := columns(c, p.objects, shown, start))]
+        assert len(items) > 5
+        same(found[name], lambda h, items=items: mean(items, h))
+    triples = [
+        (c, t, next(p.objects for p in a.phrases if p.span == t.landmark))
+        for c, a in enumerate(batch.annotations)
+        for t in a.triples
+    ]
+    items = [
+        (c, range(*t.relation), k)
+        for c, t, objects in triples
+        if (k := columns(c, objects, batch.region_object, ends[1]))
+    ]
+    same(spatial["spatial_relation_landmark_regions"], lambda h: mean(items, h))
+    told = [(c, t) for c, t, _ in triples if t.target[1] <= t.relation[0] and t.relation[1] <= t.landmark[0]]
+    items = [(c, range(*t.landmark), [w + 1 for w in range(*t.relation)]) for c, t in told]
+    same(spatial["spatial_landmark_relation"], lambda h: mean(items, h))
+
+
+def test_probes_that_a_network_has_nothing_for_are_refused_or_named(caplog):
+    """SCAN's words look at regions only."""
+    net = Matching(11, 5, alignment="dot", dim=4, word_dim=3).net
+    with pytest.raises(UserError, match=r"PartOfSpeech cannot be asked of this network.*goes from words to regions"):
+        Board(net, [PartOfSpeech()])
+    with caplog.at_level("INFO"):
+        assert Board(net, [PartOfSpeech(), PhraseGrounding()]).metrics
+    assert "Nothing here for PartOfSpeech" in caplog.text
 
 
 def test_bad_annotations_are_named_by_their_sample(batch):

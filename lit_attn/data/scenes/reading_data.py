@@ -157,6 +157,7 @@ class ScenesReadingSet(Dataset[ReadingSample]):
             ocr_causes=np.array([token.thing in carriers for token in seen.tokens], bool),
             annotation=question.annotation,
             region_object=found.thing.astype(np.int64),
+            ocr_object=np.array([token.thing for token in seen.tokens], np.int64),
         )
 
     def _see(self, index: int) -> SeenScene:
