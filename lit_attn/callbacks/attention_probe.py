@@ -6,41 +6,32 @@ logged as `val/attention/<site>/<metric>`, the mean over heads; the values of ev
 question goes to `attention/<stage>-<step>-steps.csv`, correlations over heads or words to `-findings.csv`, maps and
 lists by words to `-tables.csv`; a site that speaks several times in a pass also has scalars of its
 steps, `val/attention/<site>.<step>/<metric>`. A metric that nothing was counted for is not logged.
+
+Probes hear what the step itself reads, such as gold captions; with `texts: own` they hear the model read again what it wrote in
+the step, annotated by the data set, and all names begin with `val_own` in place of `val`.
 """
 
-import csv
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal
 
 import lightning as L
 import torch
 from torchmetrics import Metric
 
+from lit_attn.callbacks.attention_files import Found, joined
+from lit_attn.callbacks.rereading import written_batch
 from lit_attn.errors import UserError
-from lit_attn.files import written_whole
 from lit_attn.probes.board import Board
-from lit_attn.probes.probe import HeadValue, Probe, StepValue
+from lit_attn.probes.probe import Probe
+from lit_attn.types import CaptionBatch
 
+log = logging.getLogger(__name__)
+
+OWN = "_own"
 LOG_NAMES = {"validate": "val", "test": "test"}
-
-
-class Found(NamedTuple):
-    """The tables of one validation."""
-
-    heads: Sequence[HeadValue]
-    steps: Sequence[StepValue]
-    findings: Sequence[NamedTuple]
-    cells: Sequence[NamedTuple]
-
-
-def joined(found: Sequence[Found]) -> Found:
-    """The rows of several; what two of them measured is there once."""
-    heads = {(v.site, v.head, v.metric): v for one in found for v in one.heads}
-    steps = {(v.site, v.head, v.metric, v.step, v.kind): v for one in found for v in one.steps}
-    findings, cells = (list(dict.fromkeys(row for one in found for row in one[part])) for part in (2, 3))
-    return Found(list(heads.values()), list(steps.values()), findings, cells)
 
 
 class AttentionProbe(L.Callback):
@@ -49,13 +40,18 @@ class AttentionProbe(L.Callback):
     Args:
         probes: The questions.
         sites: Patterns of site names to listen to.
+        texts: `gold` hears the step; `own` hears the model read again what it wrote, which a captioner alone does.
     """
 
-    def __init__(self, probes: list[Probe], sites: str | list[str] = "*") -> None:
+    def __init__(
+        self, probes: list[Probe], sites: str | list[str] = "*", texts: Literal["gold", "own"] = "gold"
+    ) -> None:
         if not probes:
             raise UserError("AttentionProbe needs at least one probe.")
         self.probes = probes
         self.sites = sites
+        self.own = texts == "own"
+        self._written = self._unclear = 0
         self._board: Board | None = None
         self._found = Found([], [], [], [])
         self._listening = ExitStack()
@@ -71,24 +67,48 @@ class AttentionProbe(L.Callback):
 
     def _start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         self.board.restart(pl_module.device)
+        self._written = self._unclear = 0
 
     def _listen(self, pl_module: L.LightningModule, batch: Any) -> None:
-        if len(batch):
+        if len(batch) and not self.own:
             self._listening.enter_context(self.board.listening(batch))
+
+    def _heard(self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, batch: Any) -> None:
+        self._listening.close()
+        if self.own and len(batch):
+            self._reread(trainer, pl_module, outputs, batch)
+
+    def _reread(self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, batch: Any) -> None:
+        """One pass over what the step wrote."""
+        if not (isinstance(outputs, dict) and "texts" in outputs and isinstance(batch, CaptionBatch)):
+            raise UserError(
+                f"{type(pl_module).__name__} writes no captions. Leave `texts: own` out: its texts are gold."
+            )
+        data: Any = trainer.datamodule  # type: ignore[attr-defined]
+        texts = outputs["texts"]
+        found = data.annotated(stage_name(trainer), dict(zip(batch.image_id.tolist(), texts, strict=True)))
+        again = written_batch(batch, texts, found, data.vocabulary)
+        self._written += len(texts)
+        self._unclear += len(texts) - len(again)
+        if len(again):
+            with self.board.listening(again):
+                pl_module(again)
 
     def _finish(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Logs scalars; the tables of all such callbacks are one, which the last of them writes."""
         if trainer.sanity_checking:
             return
-        stage, board = stage_name(trainer), self.board
-        values, by_step = board.values(), board.steps()
-        for (site, metric), mean in board.scalars(values, by_step).items():
+        stage, board = stage_name(trainer) + OWN * self.own, self.board
+        if self._unclear:
+            log.info("%d of %d texts that were written could not be annotated.", self._unclear, self._written)
+        self._found = Found.of(board)
+        for (site, metric), mean in board.scalars(self._found.heads, self._found.steps).items():
             value = torch.tensor(mean, dtype=torch.float64)
             pl_module.log(f"{stage}/attention/{site}/{metric}", value, rank_zero_only=True)
-        self._found = Found(values, by_step, board.findings(values), board.cells())
-        probing = [callback for callback in trainer.callbacks if isinstance(callback, AttentionProbe)]  # type: ignore[attr-defined]
-        if trainer.is_global_zero and self is probing[-1]:
-            write_found(trainer, stage, joined([callback._found for callback in probing]))
+        others: list[Any] = trainer.callbacks  # type: ignore[attr-defined]
+        alike = [one for one in others if isinstance(one, AttentionProbe) and one.own == self.own]
+        if trainer.is_global_zero and self is alike[-1]:
+            log_found(trainer, stage, joined([callback._found for callback in alike]))
 
     def _named(self) -> Iterable[tuple[str, str, Metric]]:
         return self.board.named()
@@ -111,11 +131,15 @@ class AttentionProbe(L.Callback):
     def on_test_batch_start(self, trainer: L.Trainer, pl_module: L.LightningModule, batch: Any, *rest: Any) -> None:
         self._listen(pl_module, batch)
 
-    def on_validation_batch_end(self, *rest: Any) -> None:
-        self._listening.close()
+    def on_validation_batch_end(
+        self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, batch: Any, *rest: Any
+    ) -> None:
+        self._heard(trainer, pl_module, outputs, batch)
 
-    def on_test_batch_end(self, *rest: Any) -> None:
-        self._listening.close()
+    def on_test_batch_end(
+        self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, batch: Any, *rest: Any
+    ) -> None:
+        self._heard(trainer, pl_module, outputs, batch)
 
     def on_validation_epoch_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         self._finish(trainer, pl_module)
@@ -137,41 +161,12 @@ def stage_name(trainer: L.Trainer) -> str:
     return LOG_NAMES[trainer.state.stage.value]
 
 
-def write_found(trainer: L.Trainer, stage: str, found: Found) -> None:
+def log_found(trainer: L.Trainer, stage: str, found: Found) -> None:
     """Into the run folder, and to loggers that take tables."""
     step = trainer.fit_loop.epoch_loop._batches_that_stepped
-    stem = Path(trainer.default_root_dir) / "attention" / f"{stage}-{step:08d}"
-    write_heads(stem.with_suffix(".csv"), found.heads)
-    if found.steps:
-        write_steps(Path(f"{stem}-steps.csv"), found.steps)
-    tables = {"findings": found.findings, "tables": found.cells}
-    for name, rows in tables.items():
-        if rows:
-            write_rows(Path(f"{stem}-{name}.csv"), rows)
+    found.write(Path(trainer.default_root_dir) / "attention", stage, step)
     for logger in trainer.loggers:
         if found.heads and hasattr(logger, "log_heads"):
             logger.log_heads(stage, found.heads, found.steps, step)
         if hasattr(logger, "log_rows"):
-            logger.log_rows(stage, tables, step)
-
-
-def write_heads(path: Path, values: Sequence[HeadValue]) -> None:
-    with written_whole(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["site", "head", "metric", "value", "count"])
-        writer.writerows((v.site, v.head, v.metric, repr(v.value), v.rows) for v in values)
-
-
-def write_steps(path: Path, values: Sequence[StepValue]) -> None:
-    with written_whole(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["site", "head", "metric", "step", "kind", "value", "count"])
-        writer.writerows((v.site, v.head, v.metric, v.step, v.kind, repr(v.value), v.rows) for v in values)
-
-
-def write_rows(path: Path, rows: Sequence[NamedTuple]) -> None:
-    """A table whose columns are the fields of its rows."""
-    with written_whole(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(rows[0]._fields)
-        writer.writerows([repr(cell) if isinstance(cell, float) else cell for cell in row] for row in rows)
+            logger.log_rows(stage, {"findings": found.findings, "tables": found.cells}, step)

@@ -10,7 +10,8 @@ import logging
 from pathlib import Path
 from typing import NamedTuple
 
-from lit_attn.callbacks.attention_probe import AttentionProbe, bare_net, write_heads, write_rows
+from lit_attn.callbacks.attention_files import Found, joined, write_heads, write_rows
+from lit_attn.callbacks.attention_probe import AttentionProbe, bare_net
 from lit_attn.cli import training
 from lit_attn.errors import UserError
 from lit_attn.nn.attention import MultiHeadAttention
@@ -59,7 +60,8 @@ class Ablating(training.Training):
             raise UserError("lit-attn ablate runs in one process. Leave --trainer.devices at 1.")
         sites = _heads_of(self)
         baseline = self._scores()
-        values = [v for c in self.trainer.callbacks if isinstance(c, AttentionProbe) for v in c.board.values()]  # type: ignore[attr-defined]
+        listening = [c for c in self.trainer.callbacks if isinstance(c, AttentionProbe) and not c.own]  # type: ignore[attr-defined]
+        values = list(joined([Found.of(callback.board) for callback in listening]).heads)
         self.trainer.callbacks, self.trainer.loggers = [], []  # type: ignore[attr-defined]
         found = []
         for place, (site, head) in enumerate(sites):
@@ -82,9 +84,7 @@ class Ablating(training.Training):
     def _write(self, values: list[HeadValue], found: list[Muted]) -> None:
         folder = Path(self.folder) / "attention"
         changes = [HeadValue(m.site, m.head, PREFIX + m.score.rpartition("/")[2], m.change, 1) for m in found]
-        (stem,) = {path.stem.split("-")[0] + "-" + path.stem.split("-")[1] for path in folder.glob("*-*.csv")} or {
-            "val-00000000"
-        }
+        stem = "val-00000000"
         write_rows(folder / f"{stem}-ablation.csv", found)
         write_heads(folder / f"{stem}.csv", [*values, *changes])
         agreements = rank_agreements(values, changes)

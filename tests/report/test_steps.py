@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lit_attn.callbacks.attention_probe import StepValue, write_steps
+from lit_attn.callbacks.attention_files import write_steps
+from lit_attn.probes.probe import StepValue
 from lit_attn.report.errors import ReportError
 from lit_attn.report.page import write_report
 from lit_attn.report.steps import read_steps

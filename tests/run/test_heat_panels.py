@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lit_attn.callbacks.attention_probe import HeadValue, StepValue
+from lit_attn.probes.probe import HeadValue, StepValue
 from lit_attn.run.heat_panels import draw_panels, head_panels, step_panels
 
 NAN = float("nan")
