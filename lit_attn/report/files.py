@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lit_attn.report.errors import ReportError
 
-_OUR_FIGURES = ("curves-", "capture-", "heads-", "map-", "answer-", "breakdown-", "scores")
+_OUR_FIGURES = ("curves-", "capture-", "heads-", "words-", "map-", "answer-", "breakdown-", "scores")
 
 
 def prepare_folder(folder: Path) -> None:

@@ -141,12 +141,6 @@ def color_range(grids: Sequence[HeadGrid]) -> tuple[float, float]:
     return (float(joined.min()), float(joined.max())) if joined.size else (0.0, 1.0)
 
 
-def constant_value(grids: Sequence[HeadGrid]) -> float | None:
-    """The value that all measured cells share, if they share one."""
-    found = {float(value) for grid in grids for value in grid.values[np.isfinite(grid.values)]}
-    return found.pop() if len(found) == 1 else None
-
-
 def on_scale(value: float, low: float, high: float) -> float:
     """Where the value stands between the ends of the scale, from 0 to 1; the middle if the scale is a single point."""
     return min(1.0, max(0.0, (value - low) / (high - low))) if high > low else 0.5

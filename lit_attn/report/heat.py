@@ -9,15 +9,15 @@ from urllib.parse import quote
 
 import numpy as np
 
+from lit_attn.report.beside import chance_levels, change_title, changes_beside, drawn_metrics, raw_beside
 from lit_attn.report.drawing import ink_on, palette, value_color
-from lit_attn.report.heads import HeadGrid, HeadTable, color_range, constant_value, head_grid, on_scale
+from lit_attn.report.heads import HeadGrid, HeadTable, color_range, head_grid, latest, on_scale
 from lit_attn.report.looks import run_looks
 from lit_attn.report.markup import Markup, data_block, tag
-from lit_attn.report.metrics import chance_of
 from lit_attn.report.overview import run_dot
 from lit_attn.report.runs import Run
 from lit_attn.report.sections import Section, section
-from lit_attn.report.text import format_count, format_number, natural_key
+from lit_attn.report.text import format_count, format_number
 
 _MOST_STEPS = 40
 
@@ -60,52 +60,69 @@ def _card(run: int, stage: str, metric: str, tables: Sequence[HeadTable]) -> Hea
     return HeatCard(run, stage, tuple(alike[i][0] for i in chosen), len(measured), tuple(alike[i][1] for i in chosen))
 
 
-def head_metrics(runs: Sequence[Run]) -> list[str]:
-    """All metrics measured per head."""
-    return sorted({metric for run in runs for table in run.heads for metric in table.metrics}, key=natural_key)
-
-
-def constant_chances(runs: Sequence[Run]) -> dict[str, float]:
-    """Chance levels that are one number for all heads and runs: said in words beside their metric, not drawn."""
-    expected = {chance for metric in head_metrics(runs) if (chance := chance_of(metric)) is not None}
-    levels = {
-        chance: constant_value([grid for card in heat_cards(runs, chance) for grid in card.grids])
-        for chance in expected
-    }
-    return {chance: level for chance, level in levels.items() if level is not None}
-
-
 def heat_section(runs: Sequence[Run]) -> Section | None:
-    """All heat maps; those of one metric share their colours."""
-    metrics = head_metrics(runs)
+    """All heat maps, each beside its raw capture and what the task loses without the head, where these were measured."""
+    metrics = drawn_metrics(runs)
     if not metrics:
         return None
     parts = []
     blocks: list[Markup] = []
-    chances = constant_chances(runs)
-    for number, metric in enumerate(metric for metric in metrics if metric not in chances):
+    for number, metric in enumerate(metrics):
         cards = heat_cards(runs, metric)
-        low, high = color_range([grid for card in cards for grid in card.grids])
-        drawn = [_draw(card, f"heat-{number}-{place}", runs, low, high) for place, card in enumerate(cards)]
-        blocks += [
-            _moving(card, f"heat-{number}-{place}", runs[card.run].name, low, high) for place, card in enumerate(cards)
-        ]
-        level = chances.get(chance_of(metric) or "")
-        remark = None if level is None else tag("span", f"chance {format_number(level)}", class_="scale")
-        title = tag("h3", metric.replace("_", " "), _scale(low, high), remark)
+        raws = [_beside(runs[card.run], card, metric, raw=True) for card in cards]
+        low, high = color_range([grid for card in (*cards, *filter(None, raws)) for grid in card.grids])
+        drawn = []
+        for place, (card, raw) in enumerate(zip(cards, raws, strict=True)):
+            name = f"heat-{number}-{place}"
+            blocks.append(_moving(card, name, runs[card.run].name, low, high))
+            change = _beside(runs[card.run], card, metric, raw=False)
+            drawn += [
+                _draw(card, name, runs, low, high),
+                None if raw is None else _draw(raw, f"{name}-raw", runs, low, high, "raw residual"),
+                None if change is None else _draw_change(change, f"{name}-change", runs),
+            ]
+        shown = [part for part in drawn if part is not None]
+        title = tag("h3", metric.replace("_", " "), _scale(low, high), *_chance_remarks(runs, metric))
         parts.append(
             tag(
                 "div",
                 title,
-                tag("div", *drawn, class_="heat-cards"),
-                class_="heat-metric single" if len(cards) == 1 else "heat-metric",
+                tag("div", *shown, class_="heat-cards"),
+                class_="heat-metric single" if len(shown) == 1 else "heat-metric",
             )
         )
     note = (
-        "One cell per head; a cell leads to the page of its head. Maps of one metric share their colours; the slider goes "
-        "back through the validations."
+        "One cell per head; a cell leads to the page of its head. Maps of one metric share their colours, but for changes of "
+        "a score; the slider goes back through the validations. Other denominators and baselines are in heads.csv."
     )
     return section("heads", "Heads", tag("div", *parts, class_="heat-grid"), *blocks, note=note)
+
+
+def _beside(run: Run, card: HeatCard, metric: str, *, raw: bool) -> HeatCard | None:
+    """The last validation of a card as captured raw, or what the task loses without each head."""
+    last, rows = card.steps[-1], card.grids[-1].rows
+    table = next(table for table in run.heads if (table.stage, table.step) == (card.stage, last))
+    grid = raw_beside(run, table, metric, rows) if raw else changes_beside(table, metric, rows)
+    return None if grid is None else HeatCard(card.run, card.stage, (last,), 1, (grid,))
+
+
+def _draw_change(card: HeatCard, name: str, runs: Sequence[Run]) -> Markup:
+    return _draw(card, name, runs, *color_range(card.grids), change_title(card.grids[-1].metric))
+
+
+def _chance_remarks(runs: Sequence[Run], metric: str) -> list[Markup]:
+    """The chance level, or those of stacks of sites where they differ. None where runs differ."""
+    levels = [chance_levels(table, metric) for run in runs for table in latest(run.heads)]
+    known = [{block: format_number(level) for block, level in one.items()} for one in levels if one]
+    if not known or any(one != known[0] for one in known):
+        return []
+    same = len(set(known[0].values())) == 1
+    said = (
+        [f"chance {next(iter(known[0].values()))}"]
+        if same
+        else [f"chance {b} {level}" for b, level in known[0].items()]
+    )
+    return [tag("span", remark, class_="scale") for remark in said]
 
 
 def head_page() -> Markup:
@@ -119,7 +136,7 @@ def _scale(low: float, high: float) -> Markup:
     return tag("span", format_number(low), bar, format_number(high), class_="scale")
 
 
-def _draw(card: HeatCard, name: str, runs: Sequence[Run], low: float, high: float) -> Markup:
+def _draw(card: HeatCard, name: str, runs: Sequence[Run], low: float, high: float, what: str = "") -> Markup:
     grid, step = card.grids[-1], card.steps[-1]
     heads = grid.values.shape[1]
     column = tag("tr", tag("th", "head"), *(tag("th", head, scope="col") for head in range(heads)))
@@ -144,7 +161,8 @@ def _draw(card: HeatCard, name: str, runs: Sequence[Run], low: float, high: floa
         ]
         body.append(tag("tr", tag("th", row.label, scope="row"), *cells))
     title = [run_dot(run_looks(runs)[card.run]), f" {runs[card.run].name}, "] if len(runs) > 1 else []
-    caption = tag("caption", *title, f"{card.stage}, step ", tag("output", format_count(step)))
+    told = f"{what}, {card.stage}, step " if what else f"{card.stage}, step "
+    caption = tag("caption", *title, told, tag("output", format_count(step)))
     table = tag("table", caption, tag("thead", column), tag("tbody", *body), class_="heat", id=name)
     return tag("div", tag("div", table, class_="scroll", tabindex="0"), _slider(card, name))
 

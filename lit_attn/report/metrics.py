@@ -27,6 +27,10 @@ _CHANCES = {
     "cause_pointing": "cause_pointing_chance",
 }
 
+_WORD_PROBES = (
+    "pos_", "dep_", "phrase_grounding", "phrase_swapped", "phrase_ocr", "object_words", "relation_words", "spatial_",
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Series:
@@ -135,4 +139,6 @@ def chance_of(metric: str) -> str | None:
     for ending, chance in _CHANCES.items():
         if metric.endswith(ending):
             return metric.removesuffix(ending) + chance
+    if metric.startswith(_WORD_PROBES) and not metric.endswith(CHANCE):
+        return metric + CHANCE
     return None

@@ -20,11 +20,12 @@ from lit_attn.report.capture import Captures, capture_section, captures, draw_ca
 from lit_attn.report.explorer import PAGE_BUDGET, Entry, explorer_entries, explorer_section
 from lit_attn.report.files import free_name, prepare_folder, write_files
 from lit_attn.report.gallery import Sample, read_maps
-from lit_attn.report.heads import head_grid, latest
-from lit_attn.report.heat import constant_chances, head_metrics, head_page, heat_section
+from lit_attn.report.head_maps import heat_figures
+from lit_attn.report.heat import head_page, heat_section
 from lit_attn.report.markup import Markup, data_block, join, tag
 from lit_attn.report.overview import page_head
 from lit_attn.report.paintings import Painted, painted_sheets, painting_section
+from lit_attn.report.probing import means_csv, means_markdown, probing_section, stack_means
 from lit_attn.report.raw import is_raw
 from lit_attn.report.runs import Run, read_runs
 from lit_attn.report.scores import scores_cross_table, scores_section
@@ -32,6 +33,7 @@ from lit_attn.report.sections import Section, config_section, curves_section
 from lit_attn.report.steps import steps_section
 from lit_attn.report.tables import ScoreTable, score_table, to_csv, to_markdown
 from lit_attn.report.text import slug
+from lit_attn.report.word_maps import word_map_figures
 from lit_attn.report.writing import writing_section
 
 _MOST_MAPS = 2
@@ -75,11 +77,14 @@ def report_files(runs: Sequence[Run], *, as_files: bool = True) -> dict[str, byt
         files["scores.tex"] = cross_table.to_latex(compact, "Scores at the best step.").encode()
     for name, broken in breakdowns.items():
         files |= cross_table.documents(broken, f"breakdown-{name}", "Retrieval, Rsum.")
+    means = stack_means(runs)
+    if means:
+        files |= {"heads.csv": means_csv(means).encode(), "heads.md": means_markdown(means).encode()}
     drawn = {
         **{name: figure for name, (_, figure) in curves.items()},
         **{name: draw_capture(comparison) for name, (_, comparison) in compared.items()},
         **breakdown_figures(breakdowns),
-        **(score_figures(compact) | heat_figures(runs) | map_figures(runs) if as_files else {}),
+        **(drawn_files(runs, compact) if as_files else {}),
     }
     documents = {name: drawing.to_svg(figure) for name, figure in drawn.items()}
     for name, figure in (drawn if as_files else {}).items():
@@ -100,6 +105,11 @@ def score_figures(compact: cross_table.CrossTable) -> dict[str, Figure]:
     return {"scores": cross_table.draw_table(compact, "")} if compact.columns else {}
 
 
+def drawn_files(runs: Sequence[Run], compact: cross_table.CrossTable) -> dict[str, Figure]:
+    """Drawings that are files beside the page."""
+    return score_figures(compact) | heat_figures(runs) | map_figures(runs) | word_map_figures(runs)
+
+
 def curve_figures(runs: Sequence[Run]) -> dict[str, tuple[str, Figure]]:
     """Title and drawing of the learning curves, by file name. A single point is no curve."""
     found = {}
@@ -113,22 +123,6 @@ def curve_figures(runs: Sequence[Run]) -> dict[str, tuple[str, Figure]]:
     if attention:
         legend = figures.attention_legend(runs, attention)
         found["curves-attention"] = ("Attention", figures.draw_curves(attention, legend))
-    return found
-
-
-def heat_figures(runs: Sequence[Run]) -> dict[str, Figure]:
-    """A heat map per metric, all runs and stages side by side, at their last validation."""
-    found: dict[str, Figure] = {}
-    chances = constant_chances(runs)
-    for metric in (metric for metric in head_metrics(runs) if metric not in chances):
-        grids = []
-        for run in runs:
-            for table in latest(run.heads):
-                grid = head_grid(table, metric)
-                if grid.rows:
-                    grids.append((f"{run.name}, {table.stage} {table.step}", grid))
-        if grids:
-            found[free_name(f"heads-{slug(metric)}", found)] = figures.draw_heat_maps(grids, metric)
     return found
 
 
@@ -188,6 +182,7 @@ def build_page(
         capture_section(runs, compared, documents),
         steps_section(runs),
         heat_section(runs),
+        probing_section(runs),
         config_section(runs),
     ]
     sections = [part for part in found if part is not None]

@@ -14,7 +14,7 @@ import numpy as np
 from lit_attn.report.heads import GridRow, HeadGrid, HeadTable, grid_row, head_grid, latest
 from lit_attn.report.metrics import Series, attention_name
 
-_RAW = "raw."
+RAW = "raw."
 _ENTROPY = "entropy"
 
 
@@ -37,12 +37,12 @@ class Comparison:
 
 
 def is_raw(site: str) -> bool:
-    return site.startswith(_RAW)
+    return site.startswith(RAW)
 
 
 def used_site(site: str) -> str:
     """`decoder.3.cross` for `raw.decoder.3.cross`; other names stay."""
-    return site.removeprefix(_RAW)
+    return site.removeprefix(RAW)
 
 
 def set_apart(sites: Iterable[str]) -> set[str]:
@@ -82,9 +82,9 @@ def comparisons(used: Sequence[HeadTable], raw: Sequence[HeadTable]) -> list[Com
         beside = _measured(head_grid(table, _ENTROPY))
         families: dict[str, list[CapturePair]] = {}
         for site, values in _measured(head_grid(by_time[table.stage, table.step], _ENTROPY)).items():
-            if f"{_RAW}{site}" in beside:
+            if f"{RAW}{site}" in beside:
                 row = grid_row(site)
-                families.setdefault(row.block or site, []).append(CapturePair(row, values, beside[f"{_RAW}{site}"]))
+                families.setdefault(row.block or site, []).append(CapturePair(row, values, beside[f"{RAW}{site}"]))
         if families:
             ordered = {family: tuple(pairs) for family, pairs in families.items()}
             found.append(Comparison(table.stage, table.step, ordered))

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, UInt8
 
+from lit_attn.drawing.derived import is_derived
+
 
 class Panel(NamedTuple):
     """A grid with names; cells that were not measured are NaN."""
@@ -17,7 +19,8 @@ class Panel(NamedTuple):
 
 
 def head_panels(values: Sequence[Any]) -> list[Panel]:
-    """Sites by heads, a panel per metric."""
+    """Sites by heads, a panel per metric that is worth one."""
+    values = [value for value in values if not is_derived(value.metric)]
     return _panels(values, lambda v: v.metric, lambda v: v.site, lambda v: str(v.head))
 
 

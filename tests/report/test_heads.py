@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lit_attn.report.errors import ReportError
-from lit_attn.report.heads import color_range, constant_value, grid_row, head_grid, latest, on_scale, read_heads
+from lit_attn.report.heads import color_range, grid_row, head_grid, latest, on_scale, read_heads
 
 HEADER = "site,head,metric,value,count\n"
 
@@ -55,8 +55,8 @@ def test_scale_of_one_point_and_of_nothing(tmp_path: Path) -> None:
     write(tmp_path, "val-1.csv", "match,0,entropy,2.0,1\nmatch,1,entropy,2.0,1\nmatch,0,bad,nan,1\n")
     (table,) = read_heads(tmp_path)
     grid, empty = head_grid(table, "entropy"), head_grid(table, "bad")
-    assert (color_range([grid]), constant_value([grid]), on_scale(2.0, 2.0, 2.0)) == ((2.0, 2.0), 2.0, 0.5)
-    assert (color_range([empty]), constant_value([empty])) == ((0.0, 1.0), None)
+    assert (color_range([grid]), on_scale(2.0, 2.0, 2.0)) == ((2.0, 2.0), 0.5)
+    assert color_range([empty]) == (0.0, 1.0)
     assert on_scale(3.0, 1.0, 5.0) == 0.5
 
 
