@@ -19,6 +19,7 @@ usage: lit-attn VERB ...
   fit RECIPE [--model.alignment NAME] [--run NAME]   train; also --resume auto, --ckpt_path last, --from_weights FILE
   validate | test | predict RECIPE --ckpt_path FILE  score a trained model, or --from_weights FILE.safetensors
   ablate RECIPE --config probes/all --ckpt_path FILE mute one head at a time: which heads matter, and do probes tell?
+  compare RECIPE --config probes/all … --against LM  our model and a language model on the same words, by the same probes
   explain MODEL [--methods A,B] [--samples N]        which inputs caused an output, by many methods, and how faithful each is
   convert ort|attngan FILE …                         published weights into ours
   extract regions | grid | ocr IMAGES --out PLACE    features and words of your own pictures
@@ -79,6 +80,7 @@ def dispatch(argv: Sequence[str]) -> int:
         "doctor": _doctor,
         "report": _report,
         "ablate": _ablate,
+        "compare": _compare,
         "explain": _explain,
         "convert": _convert,
         "extract": _extract,
@@ -158,6 +160,12 @@ def _report(argv: list[str]) -> int:
 
 def _ablate(argv: list[str]) -> int:
     from lit_attn.cli.ablating import run
+
+    return run(argv)
+
+
+def _compare(argv: list[str]) -> int:
+    from lit_attn.cli.comparing import run
 
     return run(argv)
 
