@@ -25,6 +25,7 @@ usage: lit-attn VERB ...
   extract regions | grid | ocr IMAGES --out PLACE    features and words of your own pictures
   prepare labels KARPATHY.json --out FOLDER          vocabulary and labels in the public layout
   prepare annotations CAPTIONS [--pipeline NAME]     grammar, noun phrases and spatial triples of captions, once
+  prepare links CAPTIONS --regions PLACE             which detections their noun phrases name, once; --page draws them
   report RUN [RUN ...] [--out FOLDER]                tables, figures and one HTML page from run folders
   report --demo                                      the same of the shipped models, without any training
   study RECIPE … [--alignments all] [--seeds 0,1,2]  the grid of runs, then one table with the noise shown

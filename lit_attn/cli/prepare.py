@@ -1,4 +1,5 @@
-"""What must be made of public files before others can use them? Label files of captions, and annotations of their grammar."""
+"""What must be made of public files before others can use them? Labels of captions, annotations of
+their grammar, and links of their noun phrases to detections."""
 
 import argparse
 import sys
@@ -12,7 +13,7 @@ from lit_attn.errors import UserError
 
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(prog="lit-attn prepare", description="Prepare public files.")
-    kinds = parser.add_subparsers(dest="kind", required=True, metavar="labels|annotations")
+    kinds = parser.add_subparsers(dest="kind", required=True, metavar="labels|annotations|links")
     labels = kinds.add_parser(
         "labels",
         help="captions as ids: cocotalk.json and cocotalk_label.h5",
@@ -34,11 +35,16 @@ def _parser() -> argparse.ArgumentParser:
     grammar.add_argument("--split", help="only this split: train, restval, val or test")
     grammar.add_argument("--processes", type=int, help="how many parse at once (default: as many as pay)")
     grammar.add_argument("--out", type=Path, help="write a .conllu file, too, to be corrected by hand")
+    kinds.add_parser("links", help="which detections the noun phrases of captions name", add_help=False)
     return parser
 
 
 def run(argv: list[str]) -> int:
     """`lit-attn prepare …`."""
+    if argv[:1] == ["links"]:  # its options need torch
+        from lit_attn.cli.prepare_links import run as link
+
+        return link(argv[1:])
     try:
         given = _parser().parse_args(argv)
     except SystemExit as finished:  # --help
