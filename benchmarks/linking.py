@@ -20,7 +20,7 @@ from lit_attn.data.scenes.captioning import ScenesCaptions, ScenesParagraphs
 from lit_attn.data.scenes.detections import Detections, detect
 from lit_attn.data.scenes.rooms import make_scene
 from lit_attn.language.phrases import noun_phrases
-from lit_attn.ops.linking import LinkScores, link_scores
+from lit_attn.ops.linking import LinkScores, link_scores, linked
 from lit_attn.progress import shown
 from lit_attn.types import Annotation
 
@@ -75,10 +75,12 @@ def main() -> None:
         scene = make_scene(0, "val", index)
         texts += [(text, detect(scene, count=DETECTIONS)) for text in world.texts(scene)]
     begun = time.monotonic()
-    rows, sizes = [], {}
+    rows, sizes, links = [], {}, {}
     for name in shown(["chance", *given.linkers], 1 + len(given.linkers), "linkers"):
         linker = Chance() if name == "chance" else open_linker(name)
-        found = [link_scores(judged(linker, texts, *rules), DETECTIONS) for rules in RULES]
+        told = [list(judged(linker, texts, *rules)) for rules in RULES]
+        found = [link_scores(one, DETECTIONS) for one in told]
+        links[name] = [float(np.mean([linked(scores).sum() for scores, _ in one])) for one in told]
         sizes = dict(zip(RULES, found, strict=True))
         rows.append((name, found))
     for (kind, exclude), one in sizes.items():
@@ -89,6 +91,12 @@ def main() -> None:
         )
         for name, found in rows:
             print(row(name, found[2 * i : 2 * i + 2]))
+    print(
+        "\ndetections that a phrase is linked to, mean: "
+        + ", ".join(" / ".join(map(str, RULES[i])) for i in range(len(RULES)))
+    )
+    for name, counts in links.items():
+        print(f"| {name} | {' | '.join(f'{count:.2f}' for count in counts)} |")
     print(f"\n{len(texts)} texts of {SCENES} rooms, {time.monotonic() - begun:.0f} s")
 
 

@@ -100,6 +100,7 @@ PLACES = {
     "DIR": "no-such-data",
     "FOLDER": "no-such-folder",
     "REGIONS": "no-such-regions",
+    "CAPTIONS": "ten.json",
     "PICTURES": "no-such-pictures",
 }
 """What a placeholder stands for. Names with `no-such-` are for commands whose files are not here."""
@@ -206,6 +207,8 @@ RULES: Sequence[tuple[str, Callable[[str], Step]]] = (
     (r"extract (regions|grid|ocr) no-such-pictures", absent("no-such-pictures")),
     (r"predict --from_weights (?!checkpoints/)", lambda line: absent(line.split()[3])(line)),
     (r"correlate \S+ --data no-such-data", absent("no-such-data")),
+    (r"prepare links .*--images", absent("no-such-pictures")),
+    (r"prepare links|--data.link ", absent("no-such-regions")),
     (r"report checkpoints/scenes$", absent("checkpoints/scenes")),
     (r"(correlate|explain) hf:no-such-folder", absent("no-such-folder")),
     # What is here.

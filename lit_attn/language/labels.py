@@ -3,9 +3,11 @@
 The papers' probes were made for the labels of spaCy's English pipelines (ClearNLP: `prep`, `pobj`, `dobj`, `attr` …). Universal
 Dependencies hang function words on content words: "on" is the `case` of "table". So more than names must change:
 
-1. Copulas: "the box is red": "is" becomes the head, "red" its `acomp` (a noun: `attr`); what belongs to the clause goes along.
+1. Copulas: "the box is red": "is" becomes the head, "red" its `acomp` (a noun: `attr`); what belongs to the clause goes along,
+   but what an adjective governs stays ("full of books").
 2. Prepositions: "on" takes the place of "table" as a `prep`, and "table" becomes its `pobj`. Several ("out of") make a chain; the
-   "'s" of a possessor stays `case`; the "by" of a passive becomes `agent`.
+   "'s" of a possessor stays `case`; the "by" of a passive becomes `agent`. In "capable of asking", which has no subject of its
+   own, "of" becomes a `prep` and the verb its `pcomp`.
 3. Names: in "Ada Lovelace" (`flat`) the last word becomes the head and the others its `compound`.
 4. All other labels are renamed; a label without a counterpart becomes `dep`.
 
@@ -23,7 +25,7 @@ RENAMED = {
     "root": "ROOT", "obj": "dobj", "iobj": "dative", "obl": "npadvmod", "nsubj:pass": "nsubjpass", "csubj:pass": "csubjpass",
     "aux:pass": "auxpass", "compound:prt": "prt", "acl:relcl": "relcl", "det:predet": "predet", "cc:preconj": "preconj",
     "nmod:poss": "poss", "discourse": "intj", "vocative": "npadvmod", "fixed": "dep", "flat": "compound", "cop": "ROOT",
-    "nmod:npmod": "npadvmod", "nmod:tmod": "npadvmod", "nmod:unmarked": "npadvmod",
+    "nmod:desc": "compound", "nmod:npmod": "npadvmod", "nmod:tmod": "npadvmod", "nmod:unmarked": "npadvmod",
 }  # fmt: skip
 SHARED = frozenset(
     (
@@ -89,6 +91,7 @@ def papers_tree(
     tree = _Tree(list(heads), list(labels), list(pos))
     tree.raise_copulas()
     tree.raise_prepositions()
+    tree.raise_prepositions_of_verbs()
     tree.end_names()
     return tuple(tree.heads), tuple(_renamed(label) for label in tree.labels)
 
@@ -137,6 +140,8 @@ class _Tree:
             return any(self.plain(i) in ("nsubj", "csubj", "cop") for i in self.below(token))
         if self.labels[token] == "advmod":  # "very red": words right before the predicate are about it
             return token > self.heads[token] or not self._is_near(token)
+        if self.plain(token) == "obl" and token > self.heads[token]:
+            return self.pos[self.heads[token]] != "ADJ"
         return self.plain(token) not in STAYS_WITH_PREDICATE
 
     def _is_near(self, token: int) -> bool:
@@ -158,6 +163,15 @@ class _Tree:
                 self.heads[mark], self.labels[mark] = above, "prep"
             self.heads[noun], self.labels[noun] = chain[-1], "pobj"
             self._leave_conjuncts(first, noun)
+
+    def raise_prepositions_of_verbs(self) -> None:
+        for verb in range(len(self.heads)):
+            around = {self.plain(i): i for i in self.below(verb)}
+            mark = around.get("mark", verb)
+            bare = not around.keys() & {"nsubj", "csubj", "expl", "aux", "cop"}
+            if mark < verb and bare and self.pos[mark] in ("ADP", "SCONJ") and self.plain(verb) in ("acl", "advcl"):
+                self.take_place(mark, verb)
+                self.labels[mark], self.labels[verb] = "prep", "pcomp"
 
     def _leave_conjuncts(self, preposition: int, noun: int) -> None:
         """In "on the bed and under the table" the second preposition is coordinated with the first, not with "bed"."""

@@ -77,7 +77,9 @@ def test_probes_of_phrases_and_space_run_on_linked_captions(inside, files):
     (table,) = (files / "checkpoints" / "linked" / "attention").glob("val-*[0-9].csv")
     with table.open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert any("phrase_grounding" in str(row) for row in rows), rows[:3]
+    (chance, *_) = (row for row in rows if row["metric"] == "phrase_grounding_chance")
+    assert (float(chance["value"]), chance["count"]) == (pytest.approx(1 / 3), "3")
+    assert any(row["metric"] == "spatial_relation_target" and "cross" in row["site"] for row in rows)
 
 
 @pytest.mark.parametrize(

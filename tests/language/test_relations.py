@@ -96,6 +96,12 @@ def test_pairs_point_from_the_later_word_to_the_earlier():
             "lies/VERB/root>0 on/ADP/case>3 bed/NOUN/obl>1 and/CCONJ/cc>6 under/ADP/case>6 lamp/NOUN/conj>3",
             "ROOT>0 prep>1 pobj>2 cc>6 conj>2 pobj>5",
         ),
+        ("way/NOUN/root>0 of/SCONJ/mark>3 asking/VERB/acl>1", "ROOT>0 prep>1 pcomp>2"),
+        (
+            "it/PRON/nsubj>3 is/AUX/cop>3 full/ADJ/root>0 of/ADP/case>5 books/NOUN/obl>3",
+            "nsubj>2 ROOT>0 acomp>2 prep>3 pobj>4",
+        ),
+        ("aunt/NOUN/nmod:desc>2 May/PROPN/root>0", "compound>2 ROOT>0"),
         ("because/ADP/case>3 of/ADP/fixed>1 rain/NOUN/obl>4 wet/ADJ/root>0", "prep>4 prep>1 pobj>2 ROOT>0"),
     ],
 )

@@ -20,7 +20,7 @@ from lit_attn.types import Annotation
 
 log = logging.getLogger(__name__)
 
-FORMAT = 1
+FORMAT = 2
 """Counts changes of the file and of the mapping of labels."""
 
 

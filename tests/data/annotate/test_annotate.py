@@ -123,7 +123,7 @@ def test_annotations_are_made_once_and_made_anew_for_another_version(pipeline, t
     store.annotated([CAT], pipeline, path)
     assert "is damaged" in caplog.text
     with gzip.open(path, "rt") as file:
-        assert json.loads(file.readline()) == {"format": 1, "pipeline": pipeline.name, "version": "9.9.9"}
+        assert json.loads(file.readline()) == {"format": store.FORMAT, "pipeline": pipeline.name, "version": "9.9.9"}
 
 
 def test_a_pipeline_that_is_not_installed_names_the_command():
