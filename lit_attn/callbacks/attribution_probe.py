@@ -20,7 +20,8 @@ from lit_attn.attribution.explain import METHODS, explain_subject, known_methods
 from lit_attn.attribution.faithfulness import CAUSE, CHANCE, Value, against_cause, correlated
 from lit_attn.attribution.plans import plan_of
 from lit_attn.attribution.subject import Subject
-from lit_attn.callbacks.attention_probe import bare_net, stage_name, write_rows
+from lit_attn.callbacks.attention_files import write_rows
+from lit_attn.callbacks.attention_probe import bare_net, stage_name
 from lit_attn.callbacks.explained import subjects
 from lit_attn.errors import UserError
 from lit_attn.metrics.keyed_sums import KeyedSums
