@@ -34,6 +34,7 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks.attention
 	$(BIN)/python -m benchmarks.answering
 	$(BIN)/python -m benchmarks.flow
+	$(BIN)/python -m benchmarks.report_page
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
