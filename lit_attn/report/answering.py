@@ -20,6 +20,9 @@ from lit_attn.report.payload import encode
 from lit_attn.report.runs import Run
 from lit_attn.report.sections import Section, section
 
+_OPEN = 2
+"""Questions of each form whose sheets are seen at once."""
+
 
 @dataclass(frozen=True)
 class Sheet:
@@ -64,9 +67,20 @@ def answering_section(runs: Sequence[Run], questions: Sequence[Question]) -> Sec
         "answers",
         "How it answers",
         tag("p", fit, class_="note") if len(questions) < total else None,
-        *(_article(runs, looks, question) for question in questions),
+        *_folded([_article(runs, looks, question) for question in questions], [q.form for q in questions]),
         note="The sheets of one question share one scale." if len(runs) > 1 else None,
     )
+
+
+def _folded(articles: Sequence[Markup], forms: Sequence[str]) -> list[Markup]:
+    """The first few of each form, then the others in a fold: sheets are tall."""
+    first = [i for i, form in enumerate(forms) if forms[:i].count(form) < _OPEN]
+    rest = [article for i, article in enumerate(articles) if i not in first]
+    found = [articles[i] for i in first]
+    if rest:
+        more = f"{len(rest)} more question{'s' if len(rest) > 1 else ''}"
+        found.append(tag("details", tag("summary", more), *rest))
+    return found
 
 
 def _same(runs: Sequence[Run]) -> list[list[tuple[int, AnswerSample]]]:

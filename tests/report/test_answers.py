@@ -171,7 +171,10 @@ def test_two_runs_show_the_same_questions_next_to_each_other(two_runs: list[Path
     text = write_report(two_runs, tmp_path / "out").read_text(encoding="utf-8")
     assert '<a href="#answers">How it answers</a>' in text
     articles = re.findall(r'<article class="answered (\w+)">(.*?)</article>', text)
-    assert [kind for kind, _ in articles] == ["steps", "steps", "steps", "reading"]
+    assert [kind for kind, _ in articles] == ["steps", "steps", "reading", "steps"]
+    folded = re.search(r"<details><summary>1 more question</summary>(.*?)</details>", text)
+    assert folded is not None
+    assert folded[1].count("<article") == 1, "the first two of each form are open"
     for _, article in articles:
         captions = re.findall(r"<figcaption>.*?</span> (\w+)<span class=\"note\"> (\w+)</span>", article)
         assert captions == [("first", "dot"), ("second", "cosine")]
