@@ -12,8 +12,11 @@ from torch import Tensor, nn
 from lit_attn.metrics.mean import WeightedMean
 from lit_attn.metrics.synthesis import FrechetDistance, InceptionScore
 from lit_attn.tasks.caption_rivals import CaptionRivals
-from lit_attn.tasks.feature_networks import FeatureNetwork, feature_network
+from lit_attn.tasks.feature_networks import FeatureNetwork, Seen, feature_network
 from lit_attn.types import SynthesisBatch
+
+LOOKS = ("color_right", "thing_shown", "color_right_real", "thing_shown_real")
+"""Shares of pictures; the last two of the real ones, as a yardstick."""
 
 
 class PaintingScores(nn.Module):
@@ -29,7 +32,7 @@ class PaintingScores(nn.Module):
         self.judge_name = judge
         self.rivals = CaptionRivals(distractors)
         self.inception = InceptionScore()
-        self.colors = WeightedMean()
+        self.looks = nn.ModuleDict({name: WeightedMean() for name in LOOKS})
         self.distance: FrechetDistance | None = None
         self._judges: list[FeatureNetwork] = []
         """At most one, made when it is needed."""
@@ -52,23 +55,31 @@ class PaintingScores(nn.Module):
             seen = judge(made)
             self.distance.update(seen.features, real=False)
             if batch.image is not None:
-                self.distance.update(judge(batch.image).features, real=True)
+                real = judge(batch.image)
+                self.distance.update(real.features, real=True)
+                self._judge_looks(real, batch, "_real")
             if seen.probabilities is not None:
                 self.inception.update(seen.probabilities, batch.caption_id)
-            if seen.looks is not None:
-                verdicts = self._judge_colors(seen.looks, batch)
+            verdicts = self._judge_looks(seen, batch)
         return verdicts
 
-    def _judge_colors(self, looks: Tensor, batch: SynthesisBatch) -> list[bool | None]:
-        """Has the largest thing that the caption names with a colour that colour? Whether it is there at all is not asked."""
-        if batch.main_kind is None or batch.main_color is None:
+    def _judge_looks(self, seen: Seen, batch: SynthesisBatch, suffix: str = "") -> list[bool | None]:
+        """Has the largest thing that the caption names with a colour that colour? Apart from that: is it there at all?"""
+        if seen.looks is None or batch.main_kind is None or batch.main_color is None:
             return [None] * len(batch)
         named = batch.main_kind >= 0
-        of_kind = looks[torch.arange(len(looks)), batch.main_kind.clamp_min(0), :-1]  # b colors
-        right = of_kind.argmax(-1) == batch.main_color
+        of_kind = seen.looks[torch.arange(len(batch)), batch.main_kind.clamp_min(0)]  # b colors+1
+        right = of_kind[:, :-1].argmax(-1) == batch.main_color
+        shown = of_kind.argmax(-1) < of_kind.shape[-1] - 1
         if named.any():
-            self.colors.update(right[named].double().mean(), named.sum())
+            for name, values in {"color_right": right, "thing_shown": shown}.items():
+                self._look(name + suffix).update(values[named].double().mean(), named.sum())
         return [bool(is_right) if asked else None for is_right, asked in zip(right, named, strict=True)]
+
+    def _look(self, name: str) -> WeightedMean:
+        mean = self.looks[name]
+        assert isinstance(mean, WeightedMean)
+        return mean
 
     def finish(self) -> dict[str, float]:
         """All scores by name; what nothing was counted for is left out."""
@@ -79,11 +90,12 @@ class PaintingScores(nn.Module):
             self.distance.reset()
         sure = self.inception.compute()
         scores |= {"is": sure.mean, "is_std": sure.std, "is_images": sure.pictures}
-        with self.colors.sync_context():  # the count of all processes, too
-            scores |= {"color_images": float(self.colors.count)}
-        scores |= {"color_right": float(self.colors.compute())}
+        with self._look("color_right").sync_context():  # the count of all processes, too
+            scores |= {"color_images": float(self._look("color_right").count)}
+        for name in LOOKS:
+            scores |= {name: float(self._look(name).compute())}
+            self._look(name).reset()
         self.inception.reset()
-        self.colors.reset()
         return {name: value for name, value in scores.items() if value == value and not _empty(name, scores)}
 
 

@@ -1,6 +1,7 @@
 """Do generator and discriminators take turns as published, with encoders that stay, and are pictures scored as promised?"""
 
 import copy
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -159,24 +160,30 @@ def test_a_caption_always_gives_the_same_picture(data):
     assert not torch.equal(other[-1], whole[-1])
 
 
-def test_scores_are_those_of_all_pictures(data, tmp_path):
-    task = tiny(data, judge="scenes")
+def test_scores_are_those_of_all_pictures(tmp_path):
+    data = ScenesPictures(val_scenes=7, side=64, things=2, eval_batch_size=3)  # the judge knows 64 pixels across
+    task = tiny(data, judge="scenes", sides=[32, 64])
     found = trainer(tmp_path, limit_val_batches=1.0).validate(task, datamodule=data, verbose=False)[0]
     assert found["val/fid_images"] == found["val/fid_real_images"] == found["val/r_precision_images"] == 7
     assert found["val/is_images"] == 7
     task.eval()
     judge = feature_network("scenes")
-    right, named = 0, 0
+    named, counted = 0, Counter()
     for batch in data.val_dataloader():
-        seen = judge(task.paint(batch)[-1])
-        for row in range(len(batch)):
-            kind, color = int(batch.main_kind[row]), int(batch.main_color[row])
-            if kind >= 0:
-                named += 1
-                right += int(seen.looks[row, kind, :-1].argmax()) == color
+        for suffix, pictures in {"": task.paint(batch)[-1], "_real": batch.image}.items():
+            seen = judge(pictures)
+            for row in range(len(batch)):
+                kind, color = int(batch.main_kind[row]), int(batch.main_color[row])
+                if kind >= 0:
+                    scores = seen.looks[row, kind].tolist()
+                    named += suffix == ""
+                    counted[f"color_right{suffix}"] += scores.index(max(scores[:-1])) == color
+                    counted[f"thing_shown{suffix}"] += scores[-1] < max(scores[:-1])
     assert named > 0
     assert found["val/color_images"] == named
-    assert found["val/color_right"] == pytest.approx(right / named)
+    assert counted["thing_shown_real"] > 0
+    for name, count in counted.items():
+        assert found[f"val/{name}"] == pytest.approx(count / named), name
 
 
 def test_evaluation_sees_the_average_and_a_checkpoint_holds_all(data, tmp_path):
