@@ -132,6 +132,7 @@ SIZES = {
     "attngan": f"{_SCENES} --model.distractors 2",
     "classifier": _SCENES,
     "m4c": "--data.train_questions 9 --data.val_questions 3 --data.test_questions 3 --data.batch_size 4",
+    "sentiment": "--data.train_sentences 9 --data.val_sentences 3 --data.test_sentences 3 --data.batch_size 4",
     "agreement": "--data.train_sentences 9 --data.val_sentences 3 --data.test_sentences 3 --data.batch_size 4",
 }
 """Flags that make a recipe quick, by the first word of its name (`tiny/captioner`, `captioner_scenes`)."""

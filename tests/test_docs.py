@@ -183,7 +183,8 @@ def test_repeated_figures_are_those_of_their_page(page):
 
 
 PRINTED = (
-    "captioner --config probes/all", "scan", "mac", "m4c", "paragraph", "attngan", "damsm", "classifier", "agreement",
+    "captioner --config probes/all", "scan", "mac --config probes/attribution_scores", "m4c --config probes/all", "paragraph",
+    "attngan", "damsm", "classifier", "agreement", "sentiment",
 )  # fmt: skip
 
 
@@ -199,13 +200,29 @@ def test_the_page_of_metrics_names_all_that_is_printed(checkout):
     for table in (checkout.folder / "printed").rglob("*.csv"):
         with table.open(newline="") as file:
             rows = list(csv.DictReader(file))
-        told = [name for row in rows for key in ("metric", "finding", "table") if (name := row.get(key))]
+        told = [name for row in rows for key in ("metric", "finding", "table", "measure") if (name := row.get(key))]
         names |= set(told if told else rows[0])
-    printed = {re.sub(r"^(train|val)/(attention/[^/]+/)?", "", name) for name in names} - {"epoch", "step"}
+    printed = {re.sub(r"^(train|val)/(attention/[^/]+/|attribution/\w+/)?", "", name) for name in names} - {
+        "epoch",
+        "step",
+    }
     assert len(printed) > 100
     for file in re.findall(r"`(\w+/[\w/]+\.py)`", page):
         assert (doc.ROOT / "lit_attn" / file).is_file(), file
-    assert not [name for name in sorted(printed) if not known.fullmatch(name)], "describe these in docs/metrics.md"
+    unknown = [name for name in sorted(printed) if not known.fullmatch(name)]
+    assert not unknown, f"describe these in docs/metrics.md: {unknown}"
+
+
+def test_pages_list_every_verb_and_every_overlay():
+    from lit_attn.cli.main import HELP
+
+    command = (doc.ROOT / "docs" / "command.md").read_text(encoding="utf-8")
+    for verb in re.findall(r"^  ([a-z]+(?: \| [a-z]+)*)", HELP, re.MULTILINE):
+        for name in verb.split(" | "):
+            assert re.search(rf"`{name}\b", command), f"docs/command.md: {name}"
+    watch = (doc.ROOT / "docs" / "tour" / "watch.md").read_text(encoding="utf-8")
+    for recipe in doc.known_recipes():
+        assert not recipe.startswith("probes/") or f"`{recipe}`" in watch, f"docs/tour/watch.md: {recipe}"
 
 
 def _pattern(name: str) -> str:
