@@ -203,6 +203,8 @@ RULES: Sequence[tuple[str, Callable[[str], Step]]] = (
     (r"fit m4c_textvqa", absent("imdb_train_ocr_en.npy")),
     (r"fit (attngan|damsm)_(cub|coco)", absent("no-such-data")),
     (r"fit agreement_linzen", absent("no-such-data")),
+    (r"fit sentiment_sst2", absent("no-such-folder")),
+    (r"convert bert", absent("no-such-folder")),
     (r"convert ort", absent("model-best.pth")),
     (r"convert attngan", absent("netG_epoch_600.pth")),
     (r"extract (regions|grid|ocr) no-such-pictures", absent("no-such-pictures")),
