@@ -13,7 +13,7 @@ PUSHES = 6
 """Rounds of the lower bound: what they do not settle, a solver does faster."""
 BALANCES = 1
 """Times that flow is spread again over the positions of a level within one round."""
-LEAST_GAIN = 0.05
+LEAST_GAIN = 0.3
 """Share of what is missing that a round must gain for another one to follow."""
 
 

@@ -55,7 +55,7 @@ def with_ortools(capacity: Float[ndarray, "l n n"], source: int, sinks: ndarray)
     used = scaled > 0
     used[last] = True
     graph: Any = max_flow.SimpleMaxFlow()
-    arcs = graph.add_arcs_with_capacity(tails[used].astype(np.int32), heads[used].astype(np.int32), scaled[used])
+    arcs = graph.add_arcs_with_capacity(tails[used], heads[used], scaled[used])
     arcs, end = arcs[-capacity.shape[-1] :], int(heads[-1])
     below = (capacity[0] * ORTOOLS_SCALE).round().astype(np.int64)
     found = []
@@ -82,4 +82,7 @@ def _edges(capacity: Float[ndarray, "l n n"], source: int) -> tuple[ndarray, nda
     heads.append(np.full(n, end))
     sizes.append(np.zeros(n))
     joined = np.concatenate(sizes)
-    return np.concatenate(tails), np.concatenate(heads), joined, slice(len(joined) - n, len(joined))
+    above, below = (
+        np.concatenate(ends).astype(np.int32) for ends in (tails, heads)
+    )  # scipy would copy wider ones each time
+    return above, below, joined, slice(len(joined) - n, len(joined))
