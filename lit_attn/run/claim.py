@@ -12,7 +12,9 @@ from lit_attn.run.folder import BEST, LAST, RUN_FILE, RunInfo
 
 LONGEST_WAIT = 15.0
 """Seconds in which the last workers of a killed process may end."""
-_OURS = frozenset({RUN_FILE, "config.yaml", "metrics.csv", "attention", "gallery", "wandb", "wandb_id", "report"})
+_OURS = frozenset(
+    {RUN_FILE, "config.yaml", "metrics.csv", "attention", "attribution", "gallery", "wandb", "wandb_id", "report"}
+)
 
 
 def claim(folder: Path, longest: float = LONGEST_WAIT) -> int | None:

@@ -153,6 +153,7 @@ def test_one_writer_per_run_folder(tmp_path):
 def test_only_a_run_without_any_checkpoint_starts_anew(tmp_path):
     assert not left_without_checkpoint(tmp_path)
     (tmp_path / "config.yaml").touch()
+    (tmp_path / "attribution").mkdir()
     assert left_without_checkpoint(tmp_path)
     (tmp_path / "notes.txt").touch()
     assert not left_without_checkpoint(tmp_path), "a file of the user's"
