@@ -93,7 +93,7 @@ def test_the_truth_table_has_methods_by_settings_and_chance(tmp_path, capsys):
     with (tmp_path / "truth.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert {row["method"] for row in rows} == set(methods.split(","))
-    assert {row["setting"] for row in rows} == {"mac dot, 6 epochs, taught where to look", "m4c scaled_dot, 8 epochs"}
+    assert {row["setting"] for row in rows} == {"mac dot, 8 epochs, taught where to look", "m4c scaled_dot, 8 epochs"}
     assert all(0 <= float(row["mean"]) <= 1 and 0 < float(row["chance"]) < 1 for row in rows)
     text = (tmp_path / "truth.md").read_text()
     assert text.count("| *chance* |") == 3
