@@ -5,6 +5,8 @@ the base. Rows that say nothing (no key, or a single key where a choice is asked
 by the metrics that average rows.
 """
 
+import math
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -15,8 +17,8 @@ Allowed = Bool[Tensor, "*#batch #q k"]
 
 
 def entropy(weights: Weights) -> Rows:
-    """Shannon entropy in nats, with 0 log 0 = 0."""
-    return torch.special.entr(weights).sum(-1)
+    """Shannon entropy in nats, with 0 log 0 = 0. Several times as fast on a CPU as `torch.special.entr`."""
+    return -(weights * weights.clamp_min(torch.finfo(weights.dtype).tiny).log()).sum(-1)
 
 
 def normalized_entropy(weights: Weights, allowed: Allowed) -> Rows:
@@ -55,9 +57,12 @@ def head_divergence(weights: Float[Tensor, "*batch h q k"]) -> Float[Tensor, "*b
     heads = weights.shape[-3]
     if heads == 1:
         return weights.sum(-1) * torch.nan
-    a, b = weights.unsqueeze(-3), weights.unsqueeze(-4)  # h 1 q k, 1 h q k
-    js = entropy((a + b) / 2) - (entropy(a) + entropy(b)) / 2  # h h q
-    return js.clamp_min(0).sum(-2) / ((heads - 1) * torch.log(torch.tensor(2.0, dtype=js.dtype)).item())
+    a, b = torch.triu_indices(heads, heads, 1, device=weights.device)  # every pair once
+    own = entropy(weights)  # h q
+    mixed = entropy((weights.index_select(-3, a) + weights.index_select(-3, b)) / 2)  # pairs q
+    js = (mixed - (own.index_select(-2, a) + own.index_select(-2, b)) / 2).clamp_min(0)
+    total = torch.zeros_like(own).index_add(-2, a, js).index_add(-2, b, js)
+    return total / ((heads - 1) * math.log(2))
 
 
 def rank_of(weights: Weights, chosen: Bool[Tensor, "*#batch #q k"], allowed: Allowed) -> Rows:

@@ -75,22 +75,21 @@ class TopObjects(Probe):
             return
         found = attention_of(record, text, self.align, "regions")
         words, lemmas = _chosen(text, self.tags)
-        usable = found.rows[words[:, 0], words[:, 1]].tolist()
-        heads = found.weights[:, :-1].mean(1)[words[:, 0], words[:, 1]].double().cpu().numpy()
-        even = found.weights[:, -1][words[:, 0], words[:, 1]].double().cpu().numpy()
-        sums: dict[tuple[str, ...], np.ndarray] = {}
-        for x, (c, lemma) in enumerate(zip(words[:, 0].tolist(), lemmas, strict=True)):
-            if not usable[x]:
-                continue
-            kinds, place = _labels(text, c)
-            row = np.zeros((len(kinds) + 1, 3))
-            np.add.at(row[:-1, 0], place, heads[x, : len(place)])
-            np.add.at(row[:-1, 1], place, even[x, : len(place)])
-            row[:, 2] = 1
-            for kind, each in zip((*kinds, ""), row, strict=True):
-                key = (lemma, kind)
-                sums[key] = sums[key] + each if key in sums else each
-        metrics["objects"].update(list(sums), np.array(list(sums.values())).reshape(-1, 3))
+        usable = found.rows[words[:, 0], words[:, 1]].cpu().numpy()
+        at = words[torch.from_numpy(usable).to(words.device)]
+        names, lemma = np.unique(np.array(lemmas, dtype=str)[usable], return_inverse=True)
+        kinds, kind = _labels(text)
+        place = lemma[:, None] * (len(kinds) + 1) + kind[at[:, 0].cpu().numpy()]  # x r
+        each = (found.weights[:, :-1].mean(1), found.weights[:, -1])
+        size = len(names) * (len(kinds) + 1)
+        sums = np.zeros((size, 3))
+        for column, weights in enumerate(each):
+            rows = weights[at[:, 0], at[:, 1]].double().cpu().numpy()
+            sums[:, column] = np.bincount(place[:, : rows.shape[1]].ravel(), rows.ravel(), size)
+        sums[:: len(kinds) + 1, 2] = np.bincount(lemma, minlength=len(names))  # the label "" counts uses
+        hit = np.flatnonzero(sums.any(1))
+        keys = [(str(names[i // (len(kinds) + 1)]), ("", *kinds)[i % (len(kinds) + 1)]) for i in hit.tolist()]
+        metrics["objects"].update(keys, sums[hit])
 
     def cells(self, site: Site, metrics: Mapping[str, Metric]) -> Iterable[Cell]:
         found = metrics["objects"].compute()
@@ -124,12 +123,15 @@ def _chosen(text: Text, tags: tuple[str, ...]) -> tuple[torch.Tensor, list[str]]
     return kept
 
 
-def _labels(text: Text, c: int) -> tuple[tuple[str, ...], np.ndarray]:
-    """The different labels of a picture's regions, and which of them each region has."""
-    key = ("labels", text.region_labels[c])
-    if key not in text.kept:
-        kinds = tuple(dict.fromkeys(text.region_labels[c]))
-        text.kept[key] = kinds, np.array([kinds.index(label) for label in text.region_labels[c]], dtype=np.int64)
-    kept = text.kept[key]
+def _labels(text: Text) -> tuple[tuple[str, ...], np.ndarray]:
+    """The different labels of all regions, and which of them, from 1, each region of each text has; 0 behind the last."""
+    if "labels" not in text.kept:
+        number = {label: i for i, label in enumerate(sorted({one for own in text.region_labels for one in own}), 1)}
+        widest = max(map(len, text.region_labels), default=0)
+        found = np.zeros((len(text.region_labels), widest), np.int64)
+        for row, own in zip(found, text.region_labels, strict=True):
+            row[: len(own)] = [number[label] for label in own]
+        text.kept["labels"] = tuple(number), found
+    kept = text.kept["labels"]
     assert isinstance(kept, tuple)
     return kept
