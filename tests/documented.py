@@ -217,6 +217,7 @@ RULES: Sequence[tuple[str, Callable[[str], Step]]] = (
     (r"prepare links .*--images", absent("no-such-pictures")),
     (r"prepare links|--data.link ", absent("no-such-regions")),
     (r"report checkpoints/scenes$", absent("checkpoints/scenes")),
+    (r"compare .*--against ", absent("SmolLM2-135M-Instruct.Q4_1.gguf")),
     (r"(correlate|explain) hf:no-such-folder", absent("no-such-folder")),
     # What is here.
     (r"^lit-attn report --demo", elsewhere("tests/cli/test_demo.py", "--demo")),
