@@ -5,8 +5,10 @@ import json
 
 import numpy as np
 import pytest
+import yaml
 
 from lit_attn.cli.main import main
+from lit_attn.cli.recipes import find_recipe
 
 
 def explain(*words: str) -> int:
@@ -93,7 +95,11 @@ def test_the_truth_table_has_methods_by_settings_and_chance(tmp_path, capsys):
     with (tmp_path / "truth.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert {row["method"] for row in rows} == set(methods.split(","))
-    assert {row["setting"] for row in rows} == {"mac dot, 8 epochs, taught where to look", "m4c scaled_dot, 8 epochs"}
+    mac, m4c = (yaml.safe_load(find_recipe(f"{name}_scenes").read_text()) for name in ("mac", "m4c"))
+    assert {row["setting"] for row in rows} == {
+        f"mac dot, {mac['trainer']['max_epochs']} epochs, taught where to look",
+        f"m4c scaled_dot, {m4c['trainer']['max_epochs']} epochs",
+    }
     assert all(0 <= float(row["mean"]) <= 1 and 0 < float(row["chance"]) < 1 for row in rows)
     text = (tmp_path / "truth.md").read_text()
     assert text.count("| *chance* |") == 3
