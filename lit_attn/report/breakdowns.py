@@ -19,6 +19,8 @@ from lit_attn.report.tables import Spread, best_step, spread
 
 Groups = Mapping[str, Sequence[Ranks]]
 BREAKDOWNS: dict[str, Callable[[Ranks], list[Bin]]] = {"categories": by_category, "nouns": by_nouns}
+WIDTH = 10.5
+"""Inches, as learning curves have: the page shows all figures at one width, so narrower ones would grow."""
 HEADINGS = {"categories": "By what the picture shows", "nouns": "By number of nouns"}
 NOTES = {
     "categories": "Rsum is R@1 + R@5 + R@10 of one direction, from 0 to 300, among all pictures. In brackets the share of "
@@ -85,7 +87,7 @@ def draw_breakdown(tables: Mapping[str, CrossTable], name: str) -> Figure:
     """Rsum by bin, a panel per direction, a line per group with the range of one deviation over seeds."""
     own = {way: tables[f"{name}-{way}"] for way in WAYS}
     widest = max(len(table.columns) for table in own.values())
-    figure = Figure(figsize=(max(6.0, 0.62 * widest + 2.2), 6.4), layout="constrained")
+    figure = Figure(figsize=(max(WIDTH, 0.62 * widest + 2.2), 6.4), layout="constrained")
     handles: dict[str, Line2D] = {}
     for axes, (way, table) in zip(figure.subplots(2, 1), own.items(), strict=True):
         for place, group in enumerate(table.rows):
