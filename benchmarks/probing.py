@@ -54,18 +54,13 @@ def main() -> None:
     pairs = ScenesMatching(val_scenes=211, oracle=False)
     scan = Matching(pairs.vocab_size, pairs.region_dim, alignment="dot", dim=256, word_dim=128)
     measure("SCAN, concentration and grounding", scan, pairs, [Concentration(), Grounding()], ROUNDS)
-    texts = ScenesCaptions(val_scenes=211, max_words=24)
-    captioner = Captioning(
-        texts.vocab_size,
-        texts.region_dim,
-        dim=128,
-        num_heads=4,
-        hidden=256,
-        encoder_layers=2,
-        decoder_layers=3,
-        max_words=24,
-    )
-    measure("captioner, all word probes", captioner, texts, word_probes(), ROUNDS)
+    small = {"dim": 128, "num_heads": 4, "hidden": 256, "encoder_layers": 2, "decoder_layers": 3}
+    published = {"dim": 512, "num_heads": 8, "hidden": 2048, "encoder_layers": 6, "decoder_layers": 6}
+    for title, sizes, scenes in (("of Scenes' size", small, 211), ("of the published size", published, 31)):
+        texts = ScenesCaptions(val_scenes=scenes, max_words=24)
+        captioner = Captioning(texts.vocab_size, texts.region_dim, max_words=24, **sizes)
+        for said, probes in (("concentration and grounding", [Concentration(), Grounding()]), ("all", word_probes())):
+            measure(f"captioner {title}, {said}", captioner, texts, probes, ROUNDS)
 
 
 if __name__ == "__main__":
