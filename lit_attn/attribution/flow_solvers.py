@@ -1,7 +1,7 @@
 """What is the maximum flow exactly? Solvers for the pairs that bounds leave open, on integers.
 
 scipy's Dinic works on 32 bits, with errors up to 5e-9 here; OR-tools (extra `flow`) on 64 bits reuses one graph for all
-sinks and is several times faster. From one source to one sink only 2 n + (l - 2) n^2 edges matter: its own row at the top,
+sinks and is faster. From one source to one sink only 2 n + (l - 2) n^2 edges matter: its own row at the top,
 all of the middle, and the sink's column at the bottom. Only the last n change from sink to sink.
 """
 
@@ -20,6 +20,8 @@ Solver = Callable[[ndarray, int, ndarray], ndarray]
 
 SCIPY_SCALE = 2**30 - 1
 ORTOOLS_SCALE = 10**12
+EDGES_AT_ONCE = 2**14
+"""Edges of all copies that scipy gets in one call; more of them are slower again."""
 
 
 def default_solver() -> Solver:
@@ -28,21 +30,31 @@ def default_solver() -> Solver:
 
 
 def with_scipy(capacity: Float[ndarray, "l n n"], source: int, sinks: ndarray) -> Float[ndarray, " m"]:
+    """A call costs about as much as solving, so it gets several sinks: copies of the graph with a common source and end."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import maximum_flow
 
+    capacity, n = _widest_first(capacity, source), capacity.shape[-1]
     tails, heads, sizes, last = _edges(capacity, source)
-    scaled = (sizes * SCIPY_SCALE).round().astype(np.int32)
-    below = (capacity[0] * SCIPY_SCALE).round().astype(np.int32)
-    used = scaled > 0
-    used[last] = True
-    end, n = int(heads[-1]), capacity.shape[-1]
-    graph = csr_array((scaled[used], (tails[used], heads[used])), shape=(end + 1, end + 1))
-    found = []
-    for sink in sinks:
-        graph.data[-n:] = below[:, sink]  # rows are in the order of nodes, and the last ones lead to the sink alone
-        found.append(maximum_flow(graph, 0, end).flow_value / SCIPY_SCALE)
-    return np.array(found, dtype=np.float64)
+    below = _scaled(capacity[0])
+    used = _scaled(sizes) > 0
+    used[:n] = used[last] = True
+    tails, heads, widths = tails[used], heads[used], _scaled(sizes[used])
+    copies = max(1, min(len(sinks), EDGES_AT_ONCE // len(widths)))
+    shift = np.arange(copies, dtype=np.int32)[:, None] * (heads[-1] - 1)
+    end = int(copies * (heads[-1] - 1) + 1)
+    tails = np.where(tails > 0, tails + shift, np.int32(0))
+    heads = np.where(heads < heads[-1], heads + shift, np.int32(end))
+    graph = csr_array((np.tile(widths, copies), (tails.ravel(), heads.ravel())), shape=(end + 1, end + 1))
+    inner = graph.data[copies * n :].reshape(copies, -1)  # the source's edges come first, then those of each copy
+    found = np.zeros(len(sinks))
+    for start in range(0, len(sinks), copies):
+        part = sinks[start : start + copies]
+        inner[:, -n:] = 0
+        inner[: len(part), -n:] = below[:, part].T
+        flow = maximum_flow(graph, 0, end).flow.data[: copies * n].reshape(copies, n)
+        found[start : start + copies] = flow.sum(1, dtype=np.int64)[: len(part)] / SCIPY_SCALE
+    return found
 
 
 def with_ortools(capacity: Float[ndarray, "l n n"], source: int, sinks: ndarray) -> Float[ndarray, " m"]:
@@ -65,6 +77,21 @@ def with_ortools(capacity: Float[ndarray, "l n n"], source: int, sinks: ndarray)
             raise RuntimeError(f"OR-tools found no maximum flow from {source} to {sink}.")
         found.append(graph.optimal_flow() / ORTOOLS_SCALE)
     return np.array(found, dtype=np.float64)
+
+
+def _scaled(sizes: ndarray) -> ndarray:
+    return (sizes * SCIPY_SCALE).round().astype(np.int32)
+
+
+def _widest_first(capacity: Float[ndarray, "l n n"], source: int) -> Float[ndarray, "l n n"]:
+    """The same graph with the positions between in the order of what can reach them: wide paths are then tried first."""
+    ordered, reach = capacity.copy(), capacity[-1, source]
+    for level in range(len(capacity) - 1, 0, -1):
+        order = np.argsort(-reach, kind="stable")
+        ordered[level] = ordered[level][:, order]
+        ordered[level - 1] = ordered[level - 1][order]
+        reach = np.minimum(1.0, np.minimum(reach[:, None], capacity[level - 1]).sum(0))
+    return ordered
 
 
 def _edges(capacity: Float[ndarray, "l n n"], source: int) -> tuple[ndarray, ndarray, ndarray, slice]:

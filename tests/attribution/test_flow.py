@@ -77,6 +77,14 @@ def test_flow_equals_one_maximum_flow_per_pair(solver, heads, spread):
     assert np.abs(found - slow.flow(capacity, 7)).max() < 1e-7
 
 
+@pytest.mark.parametrize("edges", [1, 1500, 10**6], ids=["one by one", "some at once", "all at once"])
+def test_scipy_solves_several_sinks_in_a_call(monkeypatch, edges):
+    monkeypatch.setattr("lit_attn.attribution.flow_solvers.EDGES_AT_ONCE", edges)
+    capacity, sinks = capacities(5, 13, 1, 6.0), np.array([12, 0, 7, 3, 5])
+    capacity[2, 4] = capacity[-1, 7, 2] = 0  # positions that pass on nothing, or that nothing reaches
+    assert np.abs(with_scipy(capacity, 7, sinks) - slow.flow(capacity, 7)[sinks]).max() < 1e-7
+
+
 @pytest.mark.parametrize(("heads", "spread"), [(8, 2.0), (1, 6.0)], ids=["averaged", "sharp"])
 def test_flow_lies_between_rollout_and_its_bounds(heads, spread):
     weights = random_weights(5, 1, heads, 11, 11, spread=spread)
