@@ -90,9 +90,10 @@ class AttributionProbe(L.Callback):
         with silence(), differentiable():
             for subject in self._subjects(trainer, pl_module, stage):
                 self._add(self._values(subject))
+        keys, sums = self._sums.compute()
         found = [
-            Finding(method, stream, measure, float(total / count) if count else float("nan"), int(count))
-            for (method, stream, measure), (total, count) in sorted(self._sums.compute().items())
+            Finding(*key, total / count if count else float("nan"), int(count))
+            for key, (total, count) in zip(keys.tolist(), sums.tolist(), strict=True)
         ]
         for name, value in scalars(found).items():
             told = torch.tensor(value, dtype=torch.float64)
@@ -133,7 +134,8 @@ class AttributionProbe(L.Callback):
                 known.add((method, stream, measure))
             said = own.detach().double().cpu().numpy()
             said = said[np.isfinite(said)]
-            self._sums.update([(method, stream, measure)], np.array([[said.sum(), len(said)]]))
+            names = [[method], [stream], [measure]]
+            self._sums.update(names, np.zeros((1, 3), np.int64), np.array([[said.sum(), len(said)]]))
 
 
 def scalars(found: Sequence[Finding]) -> dict[str, float]:

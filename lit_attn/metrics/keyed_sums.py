@@ -4,36 +4,80 @@ from collections.abc import Sequence
 from typing import final
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torchmetrics import Metric
 
 from lit_attn.metrics.gather import gathered
 
-Key = tuple[str, ...]
+BITS = 21
+"""Of a word's number: three words make one key of 63 bits."""
+WAITING = 2**16
+"""Rows that may wait until they are added up."""
 
 
 @final
 class KeyedSums(Metric):
-    """Rows of numbers, added up by key."""
+    """Rows of numbers, added up by key: one to three words."""
 
     full_state_update = False
 
     def __init__(self) -> None:
         super().__init__()
-        self.sums: dict[Key, np.ndarray] = {}
+        self._forget()
 
-    def update(self, keys: Sequence[Key], values: Float[np.ndarray, "x s"]) -> None:
-        for key, row in zip(keys, values, strict=True):
-            known = self.sums.get(key)
-            self.sums[key] = row.copy() if known is None else known + row
+    def _forget(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._parts = 1
+        self._rows: list[tuple[Int[np.ndarray, " x"], Float[np.ndarray, "x s"]]] = []
 
-    def compute(self) -> dict[Key, np.ndarray]:
-        """The sums of all processes by sorted key, so that nothing depends on who saw what first; all must ask."""
-        found: dict[Key, np.ndarray] = {}
-        for key, row in gathered(list(self.sums.items())):
-            found[key] = found[key] + row if key in found else row
-        return dict(sorted(found.items()))
+    def update(
+        self, names: Sequence[Sequence[str]], index: Int[np.ndarray, "x p"], values: Float[np.ndarray, "x s"]
+    ) -> None:
+        """Key p of a row is `names[p][index[row, p]]`."""
+        if not len(values):
+            return
+        known, self._parts = self._numbers, len(names)
+        numbers = [np.array([known.setdefault(name, len(known)) for name in own], np.int64) for own in names]
+        assert self._parts <= 3
+        assert len(known) < 2**BITS
+        self._rows.append((_coded(numbers, index), values))
+        if sum(len(codes) for codes, _ in self._rows) > WAITING:
+            self._rows = [_added(self._rows)]
+
+    def compute(self) -> tuple[np.ndarray, np.ndarray]:
+        """Keys, sorted, so that nothing depends on who saw what first, and the sums of all processes; all must ask."""
+        own = [(list(self._numbers), self._parts, *_added(self._rows))] if self._rows else []
+        shares = gathered(own)
+        if not shares:
+            return np.empty((0, self._parts), str), np.empty((0, 0))
+        names = sorted({name for words, *_ in shares for name in words})
+        place = {name: i for i, name in enumerate(names)}
+        rows = []
+        for words, parts, codes, values in shares:
+            numbers = [np.array([place[word] for word in words], np.int64)] * parts
+            rows.append((_coded(numbers, _decoded(codes, parts)), values))
+        codes, sums = _added(rows)
+        return np.array(names)[_decoded(codes, shares[0][1])], sums
 
     def reset(self) -> None:
         super().reset()
-        self.sums = {}
+        self._forget()
+
+
+def _coded(numbers: Sequence[np.ndarray], index: Int[np.ndarray, "x p"]) -> Int[np.ndarray, " x"]:
+    codes = np.zeros(len(index), np.int64)
+    for own, place in zip(numbers, index.T, strict=True):
+        codes = codes << BITS | own[place]
+    return codes
+
+
+def _decoded(codes: Int[np.ndarray, " x"], parts: int) -> Int[np.ndarray, "x p"]:
+    shifts = BITS * np.arange(parts - 1, -1, -1)
+    return (codes[:, None] >> shifts) & (2**BITS - 1)
+
+
+def _added(rows: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[Int[np.ndarray, " x"], Float[np.ndarray, "x s"]]:
+    """One row per key."""
+    codes, place = np.unique(np.concatenate([own for own, _ in rows]), return_inverse=True)
+    values = np.concatenate([own for _, own in rows])
+    return codes, np.stack([np.bincount(place, column, len(codes)) for column in values.T], 1)

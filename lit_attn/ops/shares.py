@@ -11,17 +11,16 @@ from torch import Tensor
 Weights = Float[Tensor, "c h n m"]
 
 
-def received(weights: Weights, groups: Bool[Tensor, "c m g"]) -> Float[Tensor, "g h"]:
-    """Attention on the sources of each group, from all words together."""
-    return torch.einsum("chm,cmg->gh", weights.sum(2, dtype=torch.float64), groups.double())
+def by_group(weights: Weights, groups: Bool[Tensor, "c m g"]) -> Float[Tensor, "c h n g"]:
+    """Attention of every word on the sources of each group."""
+    return (weights.double().flatten(1, 2) @ groups.double()).unflatten(1, weights.shape[1:3])
 
 
-def exchanged(
-    weights: Weights, targets: Bool[Tensor, "c n a"], sources: Bool[Tensor, "c m g"]
-) -> Float[Tensor, "a g h"]:
-    """Attention from the words of each group on the sources of each group."""
-    by_source = torch.einsum("chnm,cmg->chng", weights.double(), sources.double())
-    return torch.einsum("chng,cna->agh", by_source, targets.double())
+def from_groups(values: Float[Tensor, "c h n g"], targets: Bool[Tensor, "c n a"]) -> Float[Tensor, "a g h"]:
+    """Values of words, added up by the groups that the words belong to."""
+    rows = values.permute(0, 2, 3, 1).flatten(0, 1)  # c n, g, h
+    found = targets.double().flatten(0, 1).T @ rows.flatten(1)
+    return found.unflatten(1, rows.shape[1:])
 
 
 def at_pairs(weights: Weights, pairs: Int[Tensor, "p 3"]) -> Float[Tensor, "p h"]:

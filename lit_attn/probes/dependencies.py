@@ -65,11 +65,11 @@ class Dependencies(Probe):
         usable = found.rows[at[:, 0], at[:, 1]]
         part = shares.summed(shares.at_pairs(found.weights, at[usable]), group[usable], len(RELATIONS))
         counts = torch.bincount(group[usable], minlength=len(RELATIONS)).double().unsqueeze(1)
-        whole = found.weights.sum(-1)  # c k n
+        whole = found.on_all
         own = rows[found.rows[rows[:, 1], rows[:, 2]]]
-        of_rows = shares.summed(whole[own[:, 1], :, own[:, 2]].double(), own[:, 0], len(RELATIONS))
+        of_rows = shares.summed(whole[own[:, 1], :, own[:, 2]], own[:, 0], len(RELATIONS))
         metrics["rows"].update(part, of_rows, counts)
-        metrics["all"].update(part, whole.sum((0, 2), dtype=torch.float64).expand_as(part), counts)
+        metrics["all"].update(part, whole.sum((0, 2)).expand_as(part), counts)
 
 
 def _listed(text: Text) -> tuple[torch.Tensor, torch.Tensor]:

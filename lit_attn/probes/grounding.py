@@ -5,16 +5,18 @@ regions, on the words of the phrases that name what the region shows. The gold l
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Literal
 
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
 from torch import Tensor
 from torchmetrics import Metric
 
 from lit_attn.errors import UserError
 from lit_attn.metrics.grounding import GroundingChance, GroundingMass, PointingAccuracy
 from lit_attn.nn.tape import AttentionRecord, Site
+from lit_attn.probes.memory import once
 from lit_attn.probes.probe import Probe
 from lit_attn.types import CaptionBatch
 
@@ -46,6 +48,16 @@ def word_region_links(batch: CaptionBatch, heads_only: bool = False) -> Bool[Ten
     return links
 
 
+def linked_rows(
+    record: AttentionRecord, links: Bool[Tensor, "c q k"]
+) -> tuple[Float[Tensor, "r h 1 k"], Bool[Tensor, "r 1 k"], Bool[Tensor, "r 1 k"]]:
+    """Weights, links and allowed keys of the rows that have a link, one by one: most rows have none."""
+    some = links.any(-1)
+    weights = record.weights.transpose(1, 2)[some]
+    allowed = record.key_mask.expand(links.shape)[some]
+    return weights.unsqueeze(2), links[some].unsqueeze(1), allowed.unsqueeze(1)
+
+
 class Grounding(Probe):
     """Mass on the right regions and pointing accuracy for the words of noun phrases, with the chance level of each.
 
@@ -72,9 +84,12 @@ class Grounding(Probe):
 
     def update(self, metrics: Mapping[str, Metric], record: AttentionRecord, batch: object) -> None:
         assert isinstance(batch, CaptionBatch)
-        phrases, nouns = (self._rows(record.site, word_region_links(batch, heads)) for heads in (False, True))
-        for name, metric in metrics.items():
-            metric.update(record.weights, nouns if name.startswith("naming") else phrases, record.key_mask)
+        for heads_only in (False, True):
+            links = once(batch, (word_region_links, heads_only), partial(word_region_links, batch, heads_only))
+            rows = linked_rows(record, self._rows(record.site, links))
+            for name, metric in metrics.items():
+                if name.startswith("naming") == heads_only:
+                    metric.update(*rows)
 
     def _rows(self, site: Site, links: Bool[Tensor, "c t r"]) -> Bool[Tensor, "c q k"]:
         """Gold links in the rows and columns of a site."""

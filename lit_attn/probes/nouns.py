@@ -35,22 +35,19 @@ class NounFrequency(Probe):
     def update(self, metrics: Mapping[str, Metric], record: AttentionRecord, batch: object) -> None:
         text = text_of(batch)
         found = attention_of(record, text, self.align, "words")
-        words, lemmas = _chosen(text, NOUN)
-        got = found.weights[:, :-1].sum(2, dtype=torch.float64).mean(1)  # c m
+        at, names, name = _chosen(text, NOUN)
+        got = found.weights[:, :-1].mean(1).sum(1, dtype=torch.float64)  # c m
         seen = (found.weights[:, -1] > 0).sum(1).double()
-        c, j = words[:, 0], words[:, 1]
-        rows = torch.stack([torch.ones(len(c), dtype=torch.float64), seen[c, j].cpu(), got[c, j].cpu()], 1).numpy()
-        names, place = np.unique(np.array(lemmas, dtype=str), return_inverse=True)
-        sums = np.zeros((len(names), 3))
-        np.add.at(sums, place, rows)
-        metrics["nouns"].update([(str(name),) for name in names], sums)
+        rows = torch.stack([torch.ones_like(at[0], dtype=torch.float64), seen[at], got[at]], 1).cpu().numpy()
+        metrics["nouns"].update([names], name[:, None], rows)
 
     def findings(self, values: Sequence[HeadValue], metrics: Mapping[str, Mapping[str, Metric]]) -> list[Finding]:
         found = []
         for site, own in metrics.items():
-            rows = [row for row in own["nouns"].compute().values() if row[1] > 0]
-            often, weight = [float(row[0]) for row in rows], [float(row[2] / row[1]) for row in rows]
-            found.append(Finding("noun frequency, attention", site, *pearson(often, weight)))
+            _, sums = own["nouns"].compute()
+            rows = sums[sums[:, 1] > 0] if len(sums) else np.empty((0, 3))
+            weight = rows[:, 2] / rows[:, 1]
+            found.append(Finding("noun frequency, attention", site, *pearson(rows[:, 0].tolist(), weight.tolist())))
         return found
 
 
@@ -74,39 +71,40 @@ class TopObjects(Probe):
         if not text.region_labels:
             return
         found = attention_of(record, text, self.align, "regions")
-        words, lemmas = _chosen(text, self.tags)
-        usable = found.rows[words[:, 0], words[:, 1]].cpu().numpy()
-        at = words[torch.from_numpy(usable).to(words.device)]
-        names, lemma = np.unique(np.array(lemmas, dtype=str)[usable], return_inverse=True)
-        kinds, kind = _labels(text)
-        place = lemma[:, None] * (len(kinds) + 1) + kind[at[:, 0].cpu().numpy()]  # x r
-        each = (found.weights[:, :-1].mean(1), found.weights[:, -1])
-        size = len(names) * (len(kinds) + 1)
-        sums = np.zeros((size, 3))
-        for column, weights in enumerate(each):
-            rows = weights[at[:, 0], at[:, 1]].double().cpu().numpy()
-            sums[:, column] = np.bincount(place[:, : rows.shape[1]].ravel(), rows.ravel(), size)
-        sums[:: len(kinds) + 1, 2] = np.bincount(lemma, minlength=len(names))  # the label "" counts uses
-        hit = np.flatnonzero(sums.any(1))
-        keys = [(str(names[i // (len(kinds) + 1)]), ("", *kinds)[i % (len(kinds) + 1)]) for i in hit.tolist()]
-        metrics["objects"].update(keys, sums[hit])
+        (texts, words), names, name = _chosen(text, self.tags)
+        usable = found.rows[texts, words]
+        picked = found.weights[texts[usable], :, words[usable]]  # x k r
+        each = torch.stack([picked[:, :-1].mean(1), picked[:, -1]], -1).double().flatten(0, 1).cpu().numpy()
+        kept, texts = usable.cpu().numpy(), texts[usable].cpu().numpy()
+        labels, label = _labels(text)
+        columns, words_ = label[texts][:, : picked.shape[-1]], name[kept]
+        size = len(labels) + 1
+        place = (words_[:, None] * size + columns).ravel()
+        sums = np.stack([np.bincount(place, column, len(names) * size) for column in each.T], 1)
+        uses = np.bincount(words_ * size, minlength=len(names) * size)  # the label "" counts uses
+        hit = np.flatnonzero(sums.any(1) | (uses > 0))
+        index = np.stack(np.divmod(hit, size), 1)
+        metrics["objects"].update([names, ("", *labels)], index, np.column_stack([sums, uses])[hit])
 
     def cells(self, site: Site, metrics: Mapping[str, Metric]) -> Iterable[Cell]:
-        found = metrics["objects"].compute()
-        uses = {word: row[2] for (word, label), row in found.items() if not label}
-        by_word: dict[str, list[tuple[np.ndarray, str]]] = {word: [] for word in uses}
-        for (word, label), row in found.items():
-            if label:
-                by_word[word].append((row, label))
-        for word in sorted(uses, key=lambda word: (-uses[word], word)):
-            rows = by_word[word]
-            for row, label in sorted(rows, key=lambda one: (-one[0][0], one[1]))[: self.most]:
-                shares = row[:2] / uses[word]
-                yield Cell("objects", site.name, word, label, float(shares[0]), float(shares[1]), int(uses[word]))
+        keys, sums = metrics["objects"].compute()
+        if not len(keys):
+            return
+        uses = {str(word): int(n) for word, n in zip(keys[keys[:, 1] == "", 0], sums[keys[:, 1] == "", 2], strict=True)}
+        keys, sums = keys[keys[:, 1] != ""], sums[keys[:, 1] != ""]
+        words, word = np.unique(keys[:, 0], return_inverse=True)
+        order = np.lexsort((-sums[:, 0], word))  # stable: keys come sorted, so ties are in the order of labels
+        start = np.searchsorted(word[order], np.arange(len(words) + 1))
+        place = {str(name): i for i, name in enumerate(words)}
+        for name in sorted(uses, key=lambda one: (-uses[one], one)):
+            i = place.get(name)
+            for row in order[start[i] : start[i + 1]][: self.most] if i is not None else ():
+                value, even = sums[row, :2] / uses[name]
+                yield Cell("objects", site.name, name, str(keys[row, 1]), float(value), float(even), uses[name])
 
 
-def _chosen(text: Text, tags: tuple[str, ...]) -> tuple[torch.Tensor, list[str]]:
-    """Text and place of all words with these tags, and their lemmas."""
+def _chosen(text: Text, tags: tuple[str, ...]) -> tuple[tuple[torch.Tensor, torch.Tensor], tuple[str, ...], np.ndarray]:
+    """Text and place of all words with these tags, their different lemmas, and which of them each has."""
     key = ("chosen", tags)
     if key not in text.kept:
         found = [
@@ -117,7 +115,9 @@ def _chosen(text: Text, tags: tuple[str, ...]) -> tuple[torch.Tensor, list[str]]
             if annotation.pos[i] in tags
         ]
         places = torch.tensor([(c, i) for c, i, _ in found], dtype=torch.long).reshape(-1, 2)
-        text.kept[key] = places.to(text.word_of.device), [lemma for _, _, lemma in found]
+        number: dict[str, int] = {}
+        lemmas = np.array([number.setdefault(lemma, len(number)) for _, _, lemma in found], np.int64)
+        text.kept[key] = places.to(text.word_of.device).unbind(1), tuple(number), lemmas
     kept = text.kept[key]
     assert isinstance(kept, tuple)
     return kept

@@ -13,7 +13,7 @@ from lit_attn.metrics.head_shares import HeadShares
 from lit_attn.nn.tape import AttentionRecord, Site
 from lit_attn.ops import shares
 from lit_attn.ops.correlation import pearson
-from lit_attn.probes.part_of_speech import tagged
+from lit_attn.probes.part_of_speech import on_tags
 from lit_attn.probes.probe import Finding, HeadValue, Probe
 from lit_attn.probes.text import Align, attention_of, concerns, text_of
 
@@ -45,13 +45,10 @@ class ObjectWords(Probe):
     def update(self, metrics: Mapping[str, Metric], record: AttentionRecord, batch: object) -> None:
         text = text_of(batch)
         found = attention_of(record, text, self.align, "words")
-        groups = torch.stack([tagged(text, tags).any(-1) for tags in SETS.values()], -1)
-        part = torch.einsum("cknm,cmg->gcnk", found.weights.double(), groups.double()).flatten(1, 2)
-        seen = (found.weights[:, -1] > 0).any(-1).flatten()  # words that see at least one word
-        rows = part[:, seen]
+        seen = found.sees.flatten()
+        rows = on_tags(found, text, SETS.values()).permute(3, 0, 2, 1).flatten(1, 2)[:, seen]  # g x k
         wholes = [
-            whole.double().transpose(1, 2).flatten(0, 1)[seen].expand_as(rows)
-            for whole in (found.weights.sum(-1), found.total)
+            whole.double().transpose(1, 2).flatten(0, 1)[seen].expand_as(rows) for whole in (found.on_all, found.total)
         ]
         macro, micro = metrics["macro"], metrics["micro"]
         assert isinstance(macro, HeadShares)

@@ -7,7 +7,7 @@ part in either, unless asked for, and rows are not renormalised: the ratio does 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
 from torch import Tensor
 from torchmetrics import Metric
 
@@ -16,7 +16,7 @@ from lit_attn.metrics.pair_shares import PairShares
 from lit_attn.nn.tape import AttentionRecord, Site
 from lit_attn.ops import shares
 from lit_attn.probes.probe import Cell, Probe
-from lit_attn.probes.text import Align, Text, attention_of, concerns, text_of
+from lit_attn.probes.text import Align, Text, WordAttention, attention_of, concerns, text_of
 from lit_attn.types import Annotation
 
 TAGS = ("DET", "NOUN", "ADJ", "VERB", "ADP")
@@ -27,35 +27,55 @@ UNIVERSAL = (
 )  # fmt: skip
 
 
-def tagged(text: Text, tags: Sequence[str]) -> Bool[Tensor, "c n g"]:
-    """Which word of each text has which tag."""
-    return _grouped(text, ("tags", *tags), tags, lambda annotation: annotation.pos)
+def tags_in(text: Text) -> tuple[tuple[str, ...], Bool[Tensor, "c n t"]]:
+    """The tags that occur, and which word of each text has which."""
+    if "tags" not in text.kept:
+        seen = {tag for annotation in text.annotations if annotation is not None for tag in annotation.pos}
+        names = tuple(sorted(seen))
+        text.kept["tags"] = names, _grouped(text, names, lambda annotation: annotation.pos)
+    kept = text.kept["tags"]
+    assert isinstance(kept, tuple)
+    return kept
 
 
-def worded(text: Text, words: Sequence[str]) -> Bool[Tensor, "c n g"]:
+def worded(text: Text, words: tuple[str, ...]) -> Bool[Tensor, "c n g"]:
     """Which word of each text is which of these."""
-    return _grouped(text, ("words", *words), words, lambda annotation: annotation.tokens)
+    if ("words", words) not in text.kept:
+        text.kept["words", words] = _grouped(text, words, lambda annotation: annotation.tokens)
+    kept = text.kept["words", words]
+    assert isinstance(kept, Tensor)
+    return kept
 
 
 def _grouped(
-    text: Text, key: tuple[str, ...], names: Sequence[str], labels: Callable[[Annotation], tuple[str, ...]]
+    text: Text, names: Sequence[str], labels: Callable[[Annotation], tuple[str, ...]]
 ) -> Bool[Tensor, "c n g"]:
-    if key not in text.kept:
-        place = {name: g for g, name in enumerate(names)}
-        found = torch.zeros(len(text.lengths), text.longest, len(names), dtype=torch.bool)
-        hits = [
-            (c, i, place[label])
-            for c, annotation in enumerate(text.annotations)
-            if annotation is not None
-            for i, label in enumerate(labels(annotation)[: text.lengths[c]])
-            if label in place
-        ]
-        if hits:
-            found[tuple(torch.tensor(hits).T)] = True
-        text.kept[key] = found.to(text.word_of.device)
-    kept = text.kept[key]
-    assert isinstance(kept, Tensor)
-    return kept
+    place = {name: g for g, name in enumerate(names)}
+    found = torch.zeros(len(text.lengths), text.longest, len(names), dtype=torch.bool)
+    hits = [
+        (c, i, place[label])
+        for c, annotation in enumerate(text.annotations)
+        if annotation is not None
+        for i, label in enumerate(labels(annotation)[: text.lengths[c]])
+        if label in place
+    ]
+    if hits:
+        found[tuple(torch.tensor(hits).T)] = True
+    return found.to(text.word_of.device)
+
+
+def by_tag(found: WordAttention, text: Text) -> Float[Tensor, "c k n t"]:
+    """Attention of every word on those of each tag that occurs; several probes ask for it."""
+    if "by_tag" not in found.kept:
+        found.kept["by_tag"] = shares.by_group(found.weights, tags_in(text)[1])
+    return found.kept["by_tag"]
+
+
+def on_tags(found: WordAttention, text: Text, sets: Iterable[Sequence[str]]) -> Float[Tensor, "c k n g"]:
+    """Attention of every word on words with one of the tags of each set."""
+    names = tags_in(text)[0]
+    member = torch.tensor([[name in chosen for chosen in sets] for name in names], dtype=torch.float64)
+    return by_tag(found, text) @ member.reshape(len(names), -1).to(found.weights.device)
 
 
 class PartOfSpeech(Probe):
@@ -77,11 +97,9 @@ class PartOfSpeech(Probe):
     def update(self, metrics: Mapping[str, Metric], record: AttentionRecord, batch: object) -> None:
         text = text_of(batch)
         found = attention_of(record, text, self.align, "words")
-        part = shares.received(found.weights, tagged(text, self.tags))
-        whole = found.total if self.include_start else found.weights.sum(-1)
-        rows = (found.weights[:, -1] > 0).any(-1).sum().double()
-        everything = whole.sum((0, 2), dtype=torch.float64).expand_as(part)
-        metrics["pos"].update(part, everything, rows.expand(len(part), 1))
+        part = on_tags(found, text, [[tag] for tag in self.tags]).sum((0, 2)).T  # g k
+        whole = found.total.double() if self.include_start else found.on_all
+        metrics["pos"].update(part, whole.sum((0, 2)).expand_as(part), found.sees.sum().double().expand(len(part), 1))
 
 
 class AttentionMaps(Probe):
@@ -108,12 +126,32 @@ class AttentionMaps(Probe):
     def update(self, metrics: Mapping[str, Metric], record: AttentionRecord, batch: object) -> None:
         text = text_of(batch)
         found = attention_of(record, text, self.align, "words")
-        for name, names in self._groups().items():
-            groups = tagged(text, names) if name == "pos" else worded(text, names)
-            targets = groups & (found.weights[:, -1] > 0).any(-1).unsqueeze(-1)
-            part = shares.exchanged(found.weights, targets, groups)
-            whole = torch.einsum("ckn,cna->ak", found.weights.sum(-1).double(), targets.double())
-            metrics[f"map_{name}"].update(part, whole, targets.sum((0, 1)).double())
+        names, tags = tags_in(text)
+        place = [UNIVERSAL.index(name) for name in names if name in UNIVERSAL]
+        known = [name in UNIVERSAL for name in names]
+        self._add(metrics["map_pos"], by_tag(found, text)[..., known], found, tags[..., known], place)
+        if self.words:
+            chosen = worded(text, self.words)
+            by_word = shares.by_group(found.weights, chosen)
+            self._add(metrics["map_words"], by_word, found, chosen, list(range(len(self.words))))
+
+    def _add(
+        self,
+        metric: Metric,
+        by_source: Float[Tensor, "c k n g"],
+        found: WordAttention,
+        groups: Bool[Tensor, "c n g"],
+        place: Sequence[int],
+    ) -> None:
+        """Groups stand at these rows and columns of the map."""
+        assert isinstance(metric, PairShares)
+        targets = groups & found.sees.unsqueeze(-1)
+        part, whole, seen = (torch.zeros_like(state) for state in (metric.part, metric.whole, metric.seen))
+        at = torch.tensor(place, dtype=torch.long, device=part.device)
+        part[at.unsqueeze(1), at] = shares.from_groups(by_source, targets)
+        whole[at] = shares.from_groups(found.on_all.unsqueeze(-1), targets)[:, 0]
+        seen[at] = targets.sum((0, 1)).double()
+        metric.update(part, whole, seen)
 
     def cells(self, site: Site, metrics: Mapping[str, Metric]) -> Iterable[Cell]:
         for name, names in self._groups().items():

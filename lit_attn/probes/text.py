@@ -6,8 +6,8 @@ and beside the heads one more, even attention over all that could be attended to
 """
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
-from weakref import ref
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -16,6 +16,7 @@ from torch import Tensor
 from lit_attn.errors import UserError
 from lit_attn.nn.tape import AttentionRecord, Site
 from lit_attn.ops.pieces import word_attention
+from lit_attn.probes.memory import once
 from lit_attn.types import Annotation, CaptionBatch, ReadingBatch, TextBatch
 
 Align = Literal["predict", "input"]
@@ -33,7 +34,7 @@ def concerns(site: Site, sources: Sources) -> bool:
     return site.query_stream in STREAMS["words"] and site.key_stream in STREAMS[sources]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class WordAttention:
     """Attention of the words of some texts; the last of the `k` heads is even attention."""
 
@@ -42,6 +43,21 @@ class WordAttention:
     """All weight of a row: that on START, and on whatever else is there, included."""
     rows: Bool[Tensor, "c n"]
     """Words that exist and have a row."""
+
+    @cached_property
+    def on_all(self) -> Float[Tensor, "c k n"]:
+        """Weight on all sources together."""
+        return self.weights.sum(-1, dtype=torch.float64)
+
+    @cached_property
+    def sees(self) -> Bool[Tensor, "c n"]:
+        """Words that could attend to at least one source."""
+        return (self.weights[:, -1] > 0).any(-1)
+
+    @cached_property
+    def kept(self) -> dict[object, Tensor]:
+        """What probes made of it, for others that ask the same."""
+        return {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +73,8 @@ class Text:
     region_object: Int[Tensor, "c r"] | None
     region_labels: tuple[tuple[str, ...], ...]
     ocr_object: Int[Tensor, "c o"] | None = None
+    whole: bool = False
+    """Whether tokens are START, then word by word."""
     drop_first: bool = False
     """Whether the first token is no source: a language model without START keeps what it does not need there."""
     views: dict[tuple[int, Align, Sources], tuple[AttentionRecord, WordAttention]] = field(default_factory=dict)
@@ -84,20 +102,23 @@ class Text:
                 "use Scenes, or link phrases to detections (data.link lemma)."
             )
         if ("shown", sources) not in self.kept:
-            self.kept["shown", sources] = known.tolist()
+            self.kept["shown", sources] = [_places(row) for row in known.tolist()]
         shown = self.kept["shown", sources]
         assert isinstance(shown, list)
-        return [r for r, thing in enumerate(shown[text]) if thing in objects]
+        return sorted({r for thing in objects for r in shown[text].get(thing, ())})
 
 
-_LAST: list[tuple[ref[object], Text]] = []
+def _places(things: list[int]) -> dict[int, list[int]]:
+    """Where each thing stands in a list."""
+    found: dict[int, list[int]] = {}
+    for place, thing in enumerate(things):
+        found.setdefault(thing, []).append(place)
+    return found
 
 
 def text_of(batch: object) -> Text:
-    """The words of a batch; made once, and forgotten with it."""
-    if not (_LAST and _LAST[0][0]() is batch):
-        _LAST[:] = [(ref(batch), _read(batch))]
-    return _LAST[0][1]
+    """The words of a batch; made once."""
+    return once(batch, Text, lambda: _read(batch))
 
 
 def _read(batch: object) -> Text:
@@ -106,18 +127,18 @@ def _read(batch: object) -> Text:
         shown = None if batch.region_object is None else batch.region_object[batch.owner]
         labels = tuple(batch.region_labels[i] for i in owner) if batch.region_labels else ()
         word_of, lengths = _whole_words(batch.tokens, batch.token_mask, batch.annotations, batch.sample_id)
-        return Text(batch.annotations, batch.sample_id, lengths, word_of, shown, labels)
+        return Text(batch.annotations, batch.sample_id, lengths, word_of, shown, labels, whole=True)
     if isinstance(batch, ReadingBatch):
         word_of, lengths = _whole_words(batch.tokens, batch.token_mask, batch.annotations, batch.sample_id)
-        return Text(batch.annotations, batch.sample_id, lengths, word_of, batch.region_object, (), batch.ocr_object)
+        ocr = batch.ocr_object
+        return Text(batch.annotations, batch.sample_id, lengths, word_of, batch.region_object, (), ocr, whole=True)
     if isinstance(batch, TextBatch):
         found = tuple(int(n) + 1 for n in batch.word_of.amax(-1).tolist())
         for i, (annotation, words) in enumerate(zip(batch.annotations, found, strict=True)):
             if annotation is None or words > len(annotation):
                 raise UserError(_disagreement(batch.sample_id[i], words, annotation))
-        return Text(
-            batch.annotations, batch.sample_id, found, batch.word_of, batch.region_object, (), None, batch.drop_first
-        )
+        shown, drop = batch.region_object, batch.drop_first
+        return Text(batch.annotations, batch.sample_id, found, batch.word_of, shown, (), drop_first=drop)
     raise UserError(f"Probes of words cannot read a {type(batch).__name__}: it carries no annotated text.")
 
 
@@ -167,15 +188,21 @@ def attention_of(record: AttentionRecord, text: Text, align: Align, sources: Sou
 
 def _view(record: AttentionRecord, text: Text, align: Align, sources: Sources) -> WordAttention:
     rows, columns = _place(record, "words"), _place(record, sources)
-    allowed = record.key_mask.unsqueeze(1).expand(-1, 1, record.weights.shape[2], -1)
-    even = allowed.to(record.weights.dtype) / allowed.sum(-1, keepdim=True).clamp_min(1)
-    weights = torch.cat([record.weights, even], 1)[:, :, rows]
-    total = weights.sum(-1)
-    weights = weights[..., columns]
+    weights = record.weights[:, :, rows]
+    allowed = record.key_mask.expand(-1, record.weights.shape[2], -1)[:, rows]
+    even = allowed.to(weights.dtype) / allowed.sum(-1, keepdim=True).clamp_min(1)
+    total = torch.cat([weights.sum(-1), allowed.any(-1, keepdim=True).transpose(1, 2).to(weights.dtype)], 1)
+    weights, even = weights[..., columns], even[..., columns]
+    produces = record.site.predicts and align == "predict"
+    first, words = 0 if produces else 1, text.longest
+    keys = words + 1 if sources == "words" else 0
+    if text.whole and first + words <= weights.shape[2] and keys <= weights.shape[3]:
+        return _of_whole_words(weights, even, total, text, first, sources)
+    weights = torch.cat([weights, even.unsqueeze(1)], 1)
     row_word = text.word_of
-    if record.site.predicts and align == "predict":
+    if produces:
         row_word = torch.nn.functional.pad(row_word[:, 1:], (0, 1), value=-1)
-    row_word, words = row_word[:, : weights.shape[2]], text.longest
+    row_word = row_word[:, : weights.shape[2]]
     exists = (row_word.unsqueeze(-1) == torch.arange(words, device=row_word.device)).any(1)
     sums = word_attention(total.unsqueeze(-1), row_word, torch.zeros_like(row_word[:, :1]), words, 1)[..., 0]
     if sources != "words":
@@ -184,9 +211,30 @@ def _view(record: AttentionRecord, text: Text, align: Align, sources: Sources) -
     column_word = text.word_of[:, : weights.shape[-1]].clone()
     if text.drop_first:
         column_word[:, 0] = -1
-        first = word_attention(weights[..., :1], row_word, torch.zeros_like(row_word[:, :1]), words, 1)[..., 0]
-        sums = sums - first
+        first_one = word_attention(weights[..., :1], row_word, torch.zeros_like(row_word[:, :1]), words, 1)[..., 0]
+        sums = sums - first_one
     return WordAttention(word_attention(weights, row_word, column_word, words, words), sums, exists)
+
+
+def _of_whole_words(
+    weights: Float[Tensor, "c h q m"],
+    even: Float[Tensor, "c q m"],
+    total: Float[Tensor, "c k q"],
+    text: Text,
+    first: int,
+    sources: Sources,
+) -> WordAttention:
+    """The same where every word is one token: rows and columns are cut out, and those behind the last word are 0."""
+    rows = slice(first, first + text.longest)
+    columns = slice(1, 1 + text.longest) if sources == "words" else slice(None)
+    exists = text.exists
+    inside = exists.unsqueeze(2).to(weights.dtype)
+    if sources == "words":
+        inside = inside * exists.unsqueeze(1)
+    cut = weights.new_empty(len(weights), weights.shape[1] + 1, text.longest, even[..., columns].shape[-1])
+    torch.mul(weights[:, :, rows, columns], inside.unsqueeze(1), out=cut[:, :-1])
+    torch.mul(even[:, rows, columns], inside, out=cut[:, -1])
+    return WordAttention(cut, total[:, :, rows] * exists.unsqueeze(1), exists)
 
 
 def _place(record: AttentionRecord, stream: Sources) -> slice:

@@ -173,10 +173,11 @@ def test_nouns(batch):
             for i in range(j + 1, n):
                 got[lemma] = got.get(lemma, 0.0) + float(record.weights[c, :, i, j + 1].mean())
                 seen[lemma] = seen.get(lemma, 0) + 1
-    sums = metrics["nouns"].compute()
-    assert {key[0]: row[0] for key, row in sums.items()} == uses
+    keys, values = metrics["nouns"].compute()
+    sums = dict(zip(keys[:, 0].tolist(), values.tolist(), strict=True))
+    assert {lemma: row[0] for lemma, row in sums.items()} == uses
     for lemma in got:
-        assert sums[lemma,][2] / sums[lemma,][1] == pytest.approx(got[lemma] / seen[lemma], abs=1e-12)
+        assert sums[lemma][2] / sums[lemma][1] == pytest.approx(got[lemma] / seen[lemma], abs=1e-12)
     (finding,) = probe.findings([], {record.site.name: metrics})
     assert finding.n == len(seen)
 
