@@ -62,7 +62,7 @@ class PaddingMass(RowMetric):
     """Weight on keys that were not allowed. Anything but 0 is a bug in a mask."""
 
     def values(self, weights: Weights, allowed: Allowed, entropy: Values) -> Values:
-        return distribution.mass(weights, ~allowed)
+        return torch.zeros_like(entropy) if allowed.all() else distribution.mass(weights, ~allowed)
 
 
 @final

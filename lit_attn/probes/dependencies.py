@@ -13,6 +13,7 @@ from torchmetrics import Metric
 from lit_attn.metrics.head_shares import HeadShares
 from lit_attn.nn.tape import AttentionRecord, Site
 from lit_attn.ops import shares
+from lit_attn.probes.memory import table
 from lit_attn.probes.probe import Probe
 from lit_attn.probes.text import Align, Text, attention_of, concerns, text_of
 from lit_attn.types import Annotation
@@ -81,8 +82,8 @@ def _listed(text: Text) -> tuple[torch.Tensor, torch.Tensor]:
             if annotation is not None
             for name, i, j in pairs_of(annotation, text.lengths[c])
         ]
-        table = torch.tensor(pairs, dtype=torch.long, device=text.word_of.device).reshape(-1, 4)
-        text.kept["dependencies"] = table, table[:, :3].unique(dim=0)
+        rows, device = sorted({pair[:3] for pair in pairs}), text.word_of.device
+        text.kept["dependencies"] = table(pairs, 4, device), table(rows, 3, device)
     kept = text.kept["dependencies"]
     assert isinstance(kept, tuple)
     return kept

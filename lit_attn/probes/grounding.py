@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Literal
 
-import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 from torchmetrics import Metric
@@ -16,7 +15,7 @@ from torchmetrics import Metric
 from lit_attn.errors import UserError
 from lit_attn.metrics.grounding import GroundingChance, GroundingMass, PointingAccuracy
 from lit_attn.nn.tape import AttentionRecord, Site
-from lit_attn.probes.memory import once
+from lit_attn.probes.memory import marked, once, places
 from lit_attn.probes.probe import Probe
 from lit_attn.types import CaptionBatch
 
@@ -32,20 +31,16 @@ def word_region_links(batch: CaptionBatch, heads_only: bool = False) -> Bool[Ten
             "Grounding needs to know what regions show, and this data set does not say. "
             "Leave the grounding probe out, use Scenes, or link phrases to detections (data.link lemma)."
         )
-    shown, owner = batch.region_object.tolist(), batch.owner.tolist()
+    shown, owner = [places(row) for row in batch.region_object.tolist()], batch.owner.tolist()
     kept = (batch.token_mask.sum(-1) - 2).tolist()  # a long caption is cut, its annotation is not
     right: list[tuple[int, int, int]] = []
     for c, annotation in enumerate(batch.annotations):
         for phrase in () if annotation is None else annotation.phrases:
-            regions = [r for r, thing in enumerate(shown[owner[c]]) if thing in phrase.objects]
+            regions = [r for thing in phrase.objects for r in shown[owner[c]].get(thing, ())]
             start, end = (phrase.head, phrase.head + 1) if heads_only else phrase.span
             end = min(end, kept[c])
             right += [(c, word + FIRST_WORD, region) for word in range(start, end) for region in regions]
-    device = batch.tokens.device
-    links = torch.zeros(*batch.tokens.shape, batch.region_object.shape[1], dtype=torch.bool, device=device)
-    if right:
-        links[tuple(torch.tensor(right, device=device).T)] = True
-    return links
+    return marked(right, (*batch.tokens.shape, batch.region_object.shape[1]), batch.tokens.device)
 
 
 def linked_rows(

@@ -13,6 +13,7 @@ from torchmetrics import Metric
 from lit_attn.metrics.keyed_sums import KeyedSums
 from lit_attn.nn.tape import AttentionRecord, Site
 from lit_attn.ops.correlation import pearson
+from lit_attn.probes.memory import table
 from lit_attn.probes.probe import Cell, Finding, HeadValue, Probe
 from lit_attn.probes.text import Align, Text, attention_of, concerns, text_of
 
@@ -114,10 +115,10 @@ def _chosen(text: Text, tags: tuple[str, ...]) -> tuple[tuple[torch.Tensor, torc
             for i in range(text.lengths[c])
             if annotation.pos[i] in tags
         ]
-        places = torch.tensor([(c, i) for c, i, _ in found], dtype=torch.long).reshape(-1, 2)
+        places = table([(c, i) for c, i, _ in found], 2, text.word_of.device)
         number: dict[str, int] = {}
         lemmas = np.array([number.setdefault(lemma, len(number)) for _, _, lemma in found], np.int64)
-        text.kept[key] = places.to(text.word_of.device).unbind(1), tuple(number), lemmas
+        text.kept[key] = places.unbind(1), tuple(number), lemmas
     kept = text.kept[key]
     assert isinstance(kept, tuple)
     return kept

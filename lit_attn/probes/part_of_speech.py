@@ -15,6 +15,7 @@ from lit_attn.metrics.head_shares import HeadShares
 from lit_attn.metrics.pair_shares import PairShares
 from lit_attn.nn.tape import AttentionRecord, Site
 from lit_attn.ops import shares
+from lit_attn.probes.memory import marked
 from lit_attn.probes.probe import Cell, Probe
 from lit_attn.probes.text import Align, Text, WordAttention, attention_of, concerns, text_of
 from lit_attn.types import Annotation
@@ -51,7 +52,6 @@ def _grouped(
     text: Text, names: Sequence[str], labels: Callable[[Annotation], tuple[str, ...]]
 ) -> Bool[Tensor, "c n g"]:
     place = {name: g for g, name in enumerate(names)}
-    found = torch.zeros(len(text.lengths), text.longest, len(names), dtype=torch.bool)
     hits = [
         (c, i, place[label])
         for c, annotation in enumerate(text.annotations)
@@ -59,9 +59,7 @@ def _grouped(
         for i, label in enumerate(labels(annotation)[: text.lengths[c]])
         if label in place
     ]
-    if hits:
-        found[tuple(torch.tensor(hits).T)] = True
-    return found.to(text.word_of.device)
+    return marked(hits, (len(text.lengths), text.longest, len(names)), text.word_of.device)
 
 
 def by_tag(found: WordAttention, text: Text) -> Float[Tensor, "c k n t"]:
@@ -71,11 +69,16 @@ def by_tag(found: WordAttention, text: Text) -> Float[Tensor, "c k n t"]:
     return found.kept["by_tag"]
 
 
-def on_tags(found: WordAttention, text: Text, sets: Iterable[Sequence[str]]) -> Float[Tensor, "c k n g"]:
-    """Attention of every word on words with one of the tags of each set."""
+def _members(text: Text, sets: Iterable[Sequence[str]]) -> Float[Tensor, "t g"]:
+    """Which of the tags that occur belongs to which set."""
     names = tags_in(text)[0]
     member = torch.tensor([[name in chosen for chosen in sets] for name in names], dtype=torch.float64)
-    return by_tag(found, text) @ member.reshape(len(names), -1).to(found.weights.device)
+    return member.reshape(len(names), -1).to(text.word_of.device)
+
+
+def on_tags(found: WordAttention, text: Text, sets: Iterable[Sequence[str]]) -> Float[Tensor, "c k n g"]:
+    """Attention of every word on words with one of the tags of each set."""
+    return by_tag(found, text) @ _members(text, sets)
 
 
 class PartOfSpeech(Probe):
@@ -97,7 +100,7 @@ class PartOfSpeech(Probe):
     def update(self, metrics: Mapping[str, Metric], record: AttentionRecord, batch: object) -> None:
         text = text_of(batch)
         found = attention_of(record, text, self.align, "words")
-        part = on_tags(found, text, [[tag] for tag in self.tags]).sum((0, 2)).T  # g k
+        part = (by_tag(found, text).sum((0, 2)) @ _members(text, [[tag] for tag in self.tags])).T  # g k
         whole = found.total.double() if self.include_start else found.on_all
         metrics["pos"].update(part, whole.sum((0, 2)).expand_as(part), found.sees.sum().double().expand(len(part), 1))
 

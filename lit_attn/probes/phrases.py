@@ -57,7 +57,7 @@ class PhraseGrounding(Probe):
             self._read(metrics["ocr"], record, text)
         found = attention_of(record, text, self.align, "regions")
         width = found.weights.shape[-1]
-        spans, own, other, shuffled = self._asked(text, width)
+        spans, own, other, taken = self._asked(text, width)
         if not spans.items:
             return
         part, whole = span_sums(found, spans, found.total)
@@ -65,11 +65,12 @@ class PhraseGrounding(Probe):
         assert isinstance(macro, HeadShares)
         assert isinstance(micro, HeadShares)
         assert isinstance(swapped, HeadShares)
-        count_spans(macro, micro, 0, part[own], whole[own])
+        count_spans(macro, micro, torch.zeros_like(own), part[own], whole[own])
         each = shares.ratio(part, whole)
         swapped.add_items(each[other].unsqueeze(0))
         heads: Float[Tensor, "i h"] = torch.where(each.isnan(), 0.0, each)[:, :-1]
-        test.update(heads[shuffled[0]].sum(0), heads[shuffled[1:].T].sum(0))
+        sums = taken @ heads
+        test.update(sums[0], sums[1:])
 
     def _read(self, metric: Metric, record: AttentionRecord, text: Text) -> None:
         """Of phrases on OCR tokens."""
@@ -87,7 +88,7 @@ class PhraseGrounding(Probe):
 
     def _asked(self, text: Text, width: int):  # type: ignore[no-untyped-def]
         """Every phrase with the regions of every linked phrase of its text: spans, which are a phrase with its own, which are
-        one with things that it does not name, and per shuffle (the first: none) which to take."""
+        one with things that it does not name, and per shuffle (the first: none) how often to take each."""
         key = ("phrases", width, self.shuffles)
         if key not in text.kept:
             asked: list[Asked] = []
@@ -109,9 +110,11 @@ class PhraseGrounding(Probe):
                     orders = _orders(name, size, self.shuffles)
                     shuffled.append(start + np.arange(size) * size + orders)  # 1 + shuffles, size
             device = text.word_of.device
-            joined = np.concatenate(shuffled, 1) if shuffled else np.zeros((1 + self.shuffles, 0), np.int64)
-            places = (torch.tensor(rows, dtype=torch.long, device=device) for rows in (own, other))
-            text.kept[key] = span_rows(asked, text, width), *places, torch.from_numpy(joined).to(device)
+            taken = np.zeros((1 + self.shuffles, len(asked)))
+            for chosen in shuffled:
+                np.put_along_axis(taken, chosen, 1.0, 1)
+            listed = (torch.from_numpy(np.array(rows, np.int64)).to(device) for rows in (own, other))
+            text.kept[key] = span_rows(asked, text, width), *listed, torch.from_numpy(taken).to(device)
         return text.kept[key]
 
 

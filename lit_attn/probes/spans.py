@@ -9,6 +9,7 @@ from torch import Tensor
 
 from lit_attn.metrics.head_shares import HeadShares
 from lit_attn.ops import shares
+from lit_attn.probes.memory import marked, table
 from lit_attn.probes.text import Text, WordAttention
 from lit_attn.types import Span
 
@@ -36,12 +37,10 @@ def span_rows(asked: Sequence[Asked], text: Text, width: int) -> SpanRows:
         (i, c, word) for i, (c, (start, end), _) in enumerate(asked) for word in range(start, min(end, text.lengths[c]))
     ]
     device = text.word_of.device
-    table = torch.tensor(rows, dtype=torch.long, device=device).reshape(-1, 3)
-    sources = torch.zeros(len(asked), width, dtype=torch.bool)
+    places = table(rows, 3, device)
     hits = [(i, source) for i, one in enumerate(asked) for source in one.sources if source < width]
-    if hits:
-        sources[tuple(torch.tensor(hits).T)] = True
-    return SpanRows(table[:, 1:], table[:, 0], sources.to(device)[table[:, 0]], len(asked))
+    sources = marked(hits, (len(asked), width), device)
+    return SpanRows(places[:, 1:], places[:, 0], sources[places[:, 0]], len(asked))
 
 
 def span_sums(
@@ -56,15 +55,15 @@ def span_sums(
 
 
 def count_spans(
-    macro: HeadShares, micro: HeadShares, index: int, part: Float[Tensor, "i k"], whole: Float[Tensor, "i k"]
+    macro: HeadShares,
+    micro: HeadShares,
+    share: Int[Tensor, " i"],
+    part: Float[Tensor, "i k"],
+    whole: Float[Tensor, "i k"],
 ) -> None:
-    """Adds spans to share `index`: to `macro` the mean of their shares, to `micro` their sums."""
+    """Adds spans to the shares that they are of: to `macro` the mean of their shares, to `micro` their sums."""
     said = whole > 0
-    each = torch.where(said, shares.ratio(part, whole), 0.0).sum(0)
-    counts = said.sum(0).double()
-    for metric, a, b in ((macro, each, counts), (micro, part.sum(0), whole.sum(0))):
-        zeros = torch.zeros_like(metric.part)
-        rows = [zeros.clone() for _ in range(3)]
-        for row, value in zip(rows, (a, b, counts), strict=True):
-            row[index] = value
-        metric.update(*rows)
+    each, size = torch.where(said, part / whole, 0.0), len(macro.names)
+    mean, parts, wholes, counts = (shares.summed(rows, share, size) for rows in (each, part, whole, said.double()))
+    macro.update(mean, counts, counts)
+    micro.update(parts, wholes, counts)

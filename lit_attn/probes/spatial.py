@@ -6,9 +6,13 @@ the target's, from the target to the landmark's. The denominator is all attentio
 both are asked, and the names of the second end with `_regions`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import Tensor
 from torchmetrics import Metric
 
 from lit_attn.metrics.head_shares import HeadShares
@@ -31,6 +35,7 @@ TO_REGIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "spatial_target_landmark": ("target", ("landmark",)),
 }
 
+PARTS = ("target", "relation", "landmark")
 DIRECTIONS: dict[Sources, dict[str, tuple[str, tuple[str, ...]]]] = {"words": BETWEEN_WORDS, "regions": TO_REGIONS}
 
 
@@ -64,16 +69,18 @@ class SpatialRelations(Probe):
             macro, micro = metrics[f"macro {sources}"], metrics[f"micro {sources}"]
             assert isinstance(macro, HeadShares)
             assert isinstance(micro, HeadShares)
-            for index, direction in enumerate(directions.values()):
-                spans = _spans(text, direction, sources, found.weights.shape[-1])
-                if spans.items:
-                    count_spans(macro, micro, index, *span_sums(found, spans, found.total))
+            spans, direction = _spans(text, directions, sources, found.weights.shape[-1])
+            if spans.items:
+                count_spans(macro, micro, direction, *span_sums(found, spans, found.total))
 
 
-def _spans(text: Text, direction: tuple[str, tuple[str, ...]], sources: Sources, width: int) -> SpanRows:
-    key = ("spatial", direction, sources, width)
+def _spans(
+    text: Text, directions: dict[str, tuple[str, tuple[str, ...]]], sources: Sources, width: int
+) -> tuple[SpanRows, Int[Tensor, " i"]]:
+    """The spans of all relations in all directions, and the direction of each."""
+    key = ("spatial", sources, width)
     if key not in text.kept:
-        asked = []
+        asked, which = [], []
         for c, annotation in enumerate(text.annotations):
             for triple in annotation.triples if annotation is not None else ():
                 spans = [triple.target, triple.relation, triple.landmark]
@@ -81,16 +88,25 @@ def _spans(text: Text, direction: tuple[str, tuple[str, ...]], sources: Sources,
                 if (sources == "words" and not told) or max(end for _, end in spans) > text.lengths[c]:
                     continue
                 assert annotation is not None
-                ends = [getattr(triple, name) for name in direction[1]]
-                columns = [w for span in ends for w in range(*span)]
-                if sources == "regions":
-                    columns = text.regions_of(c, _objects(annotation, ends[0]))
-                if columns:
-                    asked.append(Asked(c, getattr(triple, direction[0]), columns))
-        text.kept[key] = span_rows(asked, text, width)
+                parts = {
+                    name: (span, _columns(text, c, annotation, span, sources))
+                    for name, span in zip(PARTS, spans, strict=True)
+                }
+                for number, (start, ends) in enumerate(directions.values()):
+                    columns = [column for name in ends for column in parts[name][1]]
+                    if columns:
+                        asked.append(Asked(c, parts[start][0], columns))
+                        which.append(number)
+        numbers = torch.from_numpy(np.array(which, np.int64)).to(text.word_of.device)
+        text.kept[key] = span_rows(asked, text, width), numbers
     found = text.kept[key]
-    assert isinstance(found, SpanRows)
+    assert isinstance(found, tuple)
     return found
+
+
+def _columns(text: Text, c: int, annotation: Annotation, span: Span, sources: Sources) -> Sequence[int]:
+    """What a span is as a source: its words, or the regions of what it names."""
+    return range(*span) if sources == "words" else text.regions_of(c, _objects(annotation, span))
 
 
 def _objects(annotation: Annotation, span: Span) -> tuple[int, ...]:

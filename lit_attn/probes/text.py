@@ -16,7 +16,7 @@ from torch import Tensor
 from lit_attn.errors import UserError
 from lit_attn.nn.tape import AttentionRecord, Site
 from lit_attn.ops.pieces import word_attention
-from lit_attn.probes.memory import once
+from lit_attn.probes.memory import once, places
 from lit_attn.types import Annotation, CaptionBatch, ReadingBatch, TextBatch
 
 Align = Literal["predict", "input"]
@@ -102,18 +102,10 @@ class Text:
                 "use Scenes, or link phrases to detections (data.link lemma)."
             )
         if ("shown", sources) not in self.kept:
-            self.kept["shown", sources] = [_places(row) for row in known.tolist()]
+            self.kept["shown", sources] = [places(row) for row in known.tolist()]
         shown = self.kept["shown", sources]
         assert isinstance(shown, list)
         return sorted({r for thing in objects for r in shown[text].get(thing, ())})
-
-
-def _places(things: list[int]) -> dict[int, list[int]]:
-    """Where each thing stands in a list."""
-    found: dict[int, list[int]] = {}
-    for place, thing in enumerate(things):
-        found.setdefault(thing, []).append(place)
-    return found
 
 
 def text_of(batch: object) -> Text:
