@@ -2,8 +2,8 @@
 
 Source: Chefer, Gur and Wolf (2021), "Transformer Interpretability Beyond Attention Visualization". While `lrp(net)` is open,
 every operation of the network runs with a rule of `lrp_rules`: calls of torch are caught one by one, and modules that
-normalise or activate are taken as a whole. No network is rewritten; ours, BERT and ViT work as they are, as long as their
-attention is explicit. The relevance of a map is then what `AttentionTape.gradients_of` returns.
+normalise or activate are taken as a whole. No network is rewritten; ours and those of `adapters` work as they are, as long
+as their attention is explicit. The relevance of a map is then what `AttentionTape.gradients_of` returns.
 
 T-Attr multiplies I + mean over heads of (gradient * relevance)+ over layers. The authors' code divides rows by their sums
 for BERT alone. In float32 LRP deviates by up to 3e-3: compare it in float64.
@@ -87,6 +87,9 @@ class _Rules(TorchFunctionMode):
         self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         kwargs = dict(kwargs or {})
+        if func in _IN_PLACE or kwargs.pop("inplace", False):
+            own, *others = args
+            return own.copy_(self.__torch_function__(_IN_PLACE.get(func, func), types, (own.clone(), *others), kwargs))
         if func is torch.addmm and not kwargs and args[2].is_leaf:  # a linear layer whose matrix is transposed
             bias, x, weight = args
             return self._weigh(_affine, x, weight, bias)
@@ -102,7 +105,7 @@ class _Rules(TorchFunctionMode):
         if func in _PASSING:
             return passed(args[0], outcome.detach())
         if func in _PAIRED:
-            return _pair(_PAIRED[func], args[0], args[1], outcome)
+            return _pair(_PAIRED[func], outcome, *args, **kwargs)
         return outcome
 
     def _weigh(
@@ -125,14 +128,20 @@ def _affine(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return x @ weight if bias is None else torch.addmm(bias, x, weight)
 
 
-def _pair(rule: Callable[[Tensor, Tensor], Tensor], a: Any, b: Any, outcome: Tensor) -> Any:
-    """The rule of two operands, where both depend on the network; a constant one takes no relevance."""
-    depends = [isinstance(one, Tensor) and one.requires_grad for one in (a, b)]
+def _pair(
+    rule: Callable[[Tensor, Tensor], Tensor], outcome: Tensor, a: Any, other: Any, *, alpha: float | int = 1
+) -> Any:
+    """The rule of two operands, where both depend on the network; a constant one takes no relevance.
+
+    Args:
+        alpha: What torch multiplies the other one by before it adds it.
+    """
+    depends = [isinstance(one, Tensor) and one.requires_grad for one in (a, other)]
     if all(depends):
-        return rule(a, b)
+        return rule(a, other if alpha == 1 else passed(other, alpha * other.detach()))
     if rule is _product:
         return outcome  # a matrix of constants moves relevance as it moves values
-    own = a if depends[0] else b
+    own = a if depends[0] else other
     return passed(own.expand_as(outcome), outcome.detach())
 
 
@@ -165,9 +174,22 @@ _PASSING = {
     *(Tensor.relu, Tensor.tanh, Tensor.sigmoid, Tensor.softmax, Tensor.log_softmax, Tensor.neg, Tensor.__neg__),
 }
 _PAIRED: dict[Any, Callable[[Tensor, Tensor], Tensor]] = {
-    **dict.fromkeys((torch.add, Tensor.add, Tensor.__add__, Tensor.__radd__, Tensor.__iadd__, Tensor.add_), _sum),
-    **dict.fromkeys((torch.sub, Tensor.sub, Tensor.__sub__), _difference),
-    **dict.fromkeys((torch.mul, Tensor.mul, Tensor.__mul__, Tensor.__rmul__, Tensor.__imul__), _elements),
-    **dict.fromkeys((torch.div, Tensor.div, Tensor.__truediv__), _quotient),
+    **dict.fromkeys((torch.add, Tensor.add, Tensor.__add__, Tensor.__radd__), _sum),
+    **dict.fromkeys((torch.sub, Tensor.sub, Tensor.__sub__, Tensor.__rsub__), _difference),
+    **dict.fromkeys((torch.mul, Tensor.mul, Tensor.__mul__, Tensor.__rmul__), _elements),
+    **dict.fromkeys((torch.div, Tensor.div, Tensor.__truediv__, Tensor.__rtruediv__), _quotient),
     **dict.fromkeys((torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.bmm, Tensor.bmm), _product),
 }
+_IN_PLACE = {
+    **{getattr(Tensor, f"{name}_"): getattr(torch, name) for name in ("add", "sub", "mul", "div", "neg")},
+    **{
+        getattr(one, f"{name}_"): getattr(torch, name)
+        for name in ("relu", "tanh", "sigmoid")
+        for one in (torch, Tensor)
+    },
+    Tensor.__iadd__: torch.add,
+    Tensor.__isub__: torch.sub,
+    Tensor.__imul__: torch.mul,
+    Tensor.__itruediv__: torch.div,
+}
+"""What changes its first operand, and what computes the same without: its rule needs the old value too."""

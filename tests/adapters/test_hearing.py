@@ -11,6 +11,7 @@ from lit_attn.adapters import encoder
 from lit_attn.adapters.load import adapt
 from lit_attn.attribution.capture import capture
 from lit_attn.attribution.explain import METHODS, explain
+from lit_attn.attribution.lrp import lrp
 from lit_attn.attribution.targets import best, score_of
 from lit_attn.nn.tape import AttentionTape, sites_of
 from tests.adapters.worlds import WORLDS, ids, text
@@ -107,6 +108,17 @@ def test_every_method_explains_it_alone_or_in_a_batch(world, caplog):
                 torch.testing.assert_close(values[sample, real], expected, rtol=1e-5, atol=1e-6, msg=f"{method} {name}")
     causal = [record for record in caplog.records if "is causal" in record.message]
     assert bool(causal) == any(site.predicts for site in sites_of(net)) or "target" in world.streams
+
+
+def test_the_rules_of_lrp_compute_what_the_network_computes(world):
+    """Also where it adds in place, as VisualBERT's embeddings and DETR's backbone do."""
+    net = adapt(world.net)
+    plain = capture(net, lambda net: net(**world.inputs))
+    ruled = capture(net, lambda net: net(**world.inputs), rules=lrp(net))
+    for one, other in zip(main_output(ruled.output), main_output(plain.output), strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
+    for one, other in zip(ruled.records, plain.records, strict=True):
+        torch.testing.assert_close(one.weights, other.weights, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", sorted(set(encoder.FAMILIES) - set(WORLDS)))

@@ -208,6 +208,56 @@ def test_products_halve_and_constants_pass():
     torch.testing.assert_close(one, given[:, :, :1].expand(3, 5, 5))
 
 
+def grown(a, b):
+    a = a * 1.0
+    a += b
+    return a
+
+
+def shrunk(a, b):
+    a = a * 1.0
+    a -= b
+    return a
+
+
+def cut(a, b):
+    a = a * 1.0
+    a[:, 1:] += b[:, 1:]
+    return a
+
+
+IN_PLACE = {
+    "+=": (grown, lambda a, b: a + b),
+    "-=": (shrunk, lambda a, b: a - b),
+    "part +=": (cut, lambda a, b: torch.cat([a[:, :1], a[:, 1:] + b[:, 1:]], 1)),
+    "add_": (lambda a, b: (a * 1.0).add_(b, alpha=3), lambda a, b: a + b * 3),
+    "mul_": (lambda a, b: (a * 1.0).mul_(b), lambda a, b: a * b),
+    "div_": (lambda a, b: (a * 1.0).div_(b), lambda a, b: a / b),
+    "relu": (lambda a, b: nn.functional.relu(a - b, inplace=True), lambda a, b: nn.functional.relu(a - b)),
+    "tanh_": (lambda a, b: (a - b).tanh_(), lambda a, b: (a - b).tanh()),
+}
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_what_changes_its_operand_has_the_value_and_the_rule_of_what_does_not(name):
+    changing, plain = IN_PLACE[name]
+    a, b, given = (torch.randn(3, 5, 7).double() for _ in range(3))
+    found, expected = (relevance_of(one, [a, b], given) for one in (changing, plain))
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other)
+    inputs = [one.clone().requires_grad_() for one in (a, b)]
+    with lrp(nn.Identity()):
+        value = changing(*inputs)
+    torch.testing.assert_close(value.detach(), plain(a, b))
+
+
+def test_constants_before_their_operator_pass_too():
+    x, given = torch.rand(3, 5).double(), torch.rand(3, 5).double()
+    for module in (lambda x: 1 - x, lambda x: 1 / x):
+        (found,) = relevance_of(module, [x], given)
+        torch.testing.assert_close(found, given)
+
+
 def test_what_has_no_rule_is_refused():
     a = torch.rand(3, 5)
     with pytest.raises(UserError, match="no rule for einsum"):
