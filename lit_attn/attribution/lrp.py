@@ -24,7 +24,7 @@ from lit_attn.attribution.layers import added, averaged, backwards
 from lit_attn.attribution.lrp_rules import multiplied, passed, scaled, seen, summed, weighed
 from lit_attn.attribution.raw import of_last_maps
 from lit_attn.attribution.relevance import positive_relevance
-from lit_attn.errors import UserError
+from lit_attn.errors import UserError, did_you_mean
 
 PICTURE_CHANNELS = 3
 WHOLE = ("Norm", "GELU", "Activation")
@@ -54,16 +54,23 @@ def transformer_attribution(heard: Heard, *, start: int = 0, normalize: bool = F
 
 
 @contextmanager
-def lrp(net: nn.Module, alpha: float = 1.0) -> Iterator[None]:
+def lrp(net: nn.Module, alpha: float = 1.0, constants: Sequence[str] = ()) -> Iterator[None]:
     """Inside, the network's operations pass relevance back instead of gradients.
 
     Parameters must require gradients, so that tensors know that they depend on the network; `capture` sees to it.
+
+    Args:
+        constants: Modules or parameters by name that count as constants. Learned positions else take their share of what
+            they are added to; the authors' DETR code gives none to `query_position_embeddings`.
     """
 
     def whole(module: nn.Module, inputs: tuple[Any, ...], outcome: Any) -> Any:
         return passed(inputs[0], outcome.detach())
 
     with ExitStack() as stack:
+        for parameter in _named(net, constants):
+            stack.callback(parameter.requires_grad_, parameter.requires_grad)
+            parameter.requires_grad_(False)
         for module in net.modules():
             if isinstance(module, nn.RNNBase):
                 raise UserError(
@@ -74,6 +81,19 @@ def lrp(net: nn.Module, alpha: float = 1.0) -> Iterator[None]:
                 stack.callback(module.register_forward_hook(whole).remove)
         stack.enter_context(_Rules(alpha))
         yield
+
+
+def _named(net: nn.Module, names: Sequence[str]) -> list[nn.Parameter]:
+    """Parameters whose path holds one of the names."""
+    paths = {path: path.split(".") for path, _ in net.named_parameters()}
+    known = {part for parts in paths.values() for part in parts}
+    for name in names:
+        if name not in known:
+            raise UserError(
+                f"{type(net).__name__} has no parameters called {name!r}.{did_you_mean(name, sorted(known))} Name a part of "
+                "a path in `named_parameters()`."
+            )
+    return [parameter for path, parameter in net.named_parameters() if not set(names).isdisjoint(paths[path])]
 
 
 class _Rules(TorchFunctionMode):

@@ -14,6 +14,7 @@ from lit_attn.attribution.odam import min_max, odam
 from lit_attn.attribution.raw import raw_attention
 from lit_attn.attribution.relevance import gae, positive_relevance
 from lit_attn.attribution.rollout import rollout_row
+from lit_attn.attribution.segmentation import as_bytes
 from lit_attn.attribution.targets import score_of
 from tests.attribution.golden_streams import blocks
 from tests.conftest import SHARED
@@ -279,6 +280,53 @@ def test_detr(golden, network):
     close(place, golden_odam(golden, "detr/class/projected"), 1e-8)
     box = odam(output.pred_boxes[0, query, 2], features["image"], -1)[0].view(5, 6)
     close(box, golden_odam(golden, "detr/w/projected"), 1e-8)
+
+
+def test_detr_by_lrp(golden, network):
+    """The original gives no relevance to the positions of queries. Partial LRP and T-Attr are of the last cross map there."""
+    arrays = golden("attribution/detr.npz")
+    query, label = int(arrays["query"]), int(arrays["class_top"])
+    pixels = {"pixel_values": arrays["pixel_values"].double()}
+    net = network("detr")
+
+    def found(rules):
+        return heard(net, pixels, lambda o: o.logits[:, query, label], query, rules=rules)[1]
+
+    as_published = found(lambda net: lrp(net, constants=["query_position_embeddings"]))
+    for site, pattern in DETR_SITES.items():
+        close(layers(as_published, pattern, "relevance"), arrays[f"lrp_top/{site}"], 1e-6)
+    # By LRP a query has no positive relevance in the first layer, whose update the original then loses.
+    expected = arrays["relevance/ours_with_lrp/R_q_i"]
+    wiped, safe = (
+        blocks(as_published, gae(as_published, fuse=positive_relevance, empty_rows=empty))["queries", "image"]
+        for empty in ("wipe", "safe")
+    )
+    close(wiped, expected, 1e-6)
+    assert (safe - expected).abs().max() > 1e-5 * expected.max()
+    # Positions are added below the last cross map, so that what is read off it does not depend on them.
+    shared = found(lrp)
+    for one in (as_published, shared):
+        last = list(one)[-1]
+        close(shown(last), arrays["relevance/partial_lrp/R_q_i"], 1e-6)
+        close(positive_relevance(last)[0], arrays["relevance/transformer_att/R_q_i"], 1e-6)
+    gap = (layers(shared, DETR_SITES["dec"], "relevance") - arrays["lrp_top/dec"]).abs()
+    assert gap.amax((1, 2, 3)).min() > 1e-2 * arrays["lrp_top/dec"].max()
+
+
+def test_detr_masks_by_lrp(golden, network):
+    """Maps of 256 levels of the surest queries, each for its best class."""
+    arrays, masks = golden("attribution/detr.npz"), golden("attribution/detr_masks.npz")
+    pixels = {"pixel_values": arrays["pixel_values"].double()}
+    net = network("detr")
+    for place, query in enumerate(masks["kept_queries"].tolist()):
+        label = int(arrays["logits"][query, :-1].argmax())
+
+        def target(output, query=query, label=label):
+            return output.logits[:, query, label]
+
+        last = list(heard(net, pixels, target, query, rules=lrp)[1])[-1]
+        for name, matrix in (("partial_lrp", shown(last)), ("transformer_att", positive_relevance(last)[0])):
+            assert torch.equal(as_bytes(matrix[query].view(1, 5, 6))[0], masks[f"{name}/map_uint8"][place])
 
 
 def test_distilbert_by_word_embeddings(golden, network):

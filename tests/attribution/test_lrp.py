@@ -258,6 +258,29 @@ def test_constants_before_their_operator_pass_too():
         torch.testing.assert_close(found, given)
 
 
+def test_named_parameters_count_as_constants():
+    """Learned positions share with what they are added to, unless they are named."""
+
+    class Placed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.places = nn.Embedding(5, 7).double()
+
+        def forward(self, x):
+            return x + self.places.weight
+
+    net, given = Placed(), torch.rand(3, 5, 7).double()
+    x = torch.randn(3, 5, 7).double().requires_grad_()
+    for constants in ((), ("places",)):
+        with lrp(net, constants=constants):
+            output = net(x)
+        assert net.places.weight.requires_grad
+        (found,) = torch.autograd.grad(output, x, given)
+        assert torch.equal(found, given) == bool(constants)
+    with pytest.raises(UserError, match=r"no parameters called 'place'.* 'places'"), lrp(net, constants=["place"]):
+        pass
+
+
 def test_what_has_no_rule_is_refused():
     a = torch.rand(3, 5)
     with pytest.raises(UserError, match="no rule for einsum"):
