@@ -10,6 +10,7 @@ Methods with LRP run the network a second time, under its rules.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -27,6 +28,7 @@ from lit_attn.attribution.rollout import rollout_row
 from lit_attn.attribution.scores import Scores, by_stream
 from lit_attn.attribution.subject import Subject
 from lit_attn.errors import UserError, did_you_mean
+from lit_attn.nn.tape import AttentionRecord
 
 
 class Method(NamedTuple):
@@ -67,6 +69,8 @@ ALIASES = {"heterogenous": "heterogenous_pos", "heterogenous_full": "logical", "
 """Other names of the same methods."""
 SIGNED = frozenset({"logical"})
 """Methods whose scores speak for and against."""
+SAME = 1e-3
+"""How far weights of two passes may lie apart; rounding stays well below it."""
 
 
 def known_methods(names: Sequence[str], *, inputs: bool = False) -> list[str]:
@@ -126,5 +130,18 @@ def _listen(
     relevance = None
     if any(method.relevance for method in methods):
         again = capture(net, forward, rules=lrp(bare_net(net)))
+        _check_same(captured.records, again.records)
         relevance = again.gradients_of(again.target(target))
     return read(plan, captured.records, gradients, relevance)
+
+
+def _check_same(plain: Sequence[AttentionRecord], ruled: Sequence[AttentionRecord]) -> None:
+    """The pass under rules computed what the first one did: neither chance nor a rule changed it."""
+    pairs = [(one.weights, other.weights) for one, other in zip(plain, ruled, strict=False)]
+    if len(plain) != len(ruled) or not all(
+        a.shape == b.shape and torch.allclose(a, b, rtol=0, atol=SAME, equal_nan=True) for a, b in pairs
+    ):
+        raise UserError(
+            "Attention differs between a pass with LRP and one without, so that LRP would explain another output. Let "
+            "`forward` draw no random numbers; if it draws none, leave out t_attr and partial_lrp."
+        )

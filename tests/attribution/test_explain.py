@@ -270,3 +270,17 @@ def test_targets_compare_two_answers():
     assert best(scores).tolist() == [4, 6]
     assert difference(scores, 1, torch.tensor([0, 2])).tolist() == [3, -1]
     assert ratio(scores, torch.tensor([1, 0]), 2).tolist() == [2, 0.5]
+
+
+def test_lrp_of_another_pass_is_refused():
+    """Relevance would belong to other maps than gradients do."""
+    one = Captions()
+    index = torch.arange(3)
+
+    def forward(net):
+        return net(torch.randn_like(one.regions), one.boxes, one.mask, one.tokens, index)[index, torch.tensor(one.rows)]
+
+    plan = plan_of(one.net, row=one.rows)
+    explain(one.net, plan, forward, best, ["gae"])
+    with pytest.raises(UserError, match="draw no random numbers"):
+        explain(one.net, plan, forward, best, ["t_attr"])
