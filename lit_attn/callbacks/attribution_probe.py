@@ -92,8 +92,8 @@ class AttributionProbe(L.Callback):
                 self._add(self._values(subject))
         keys, sums = self._sums.compute()
         found = [
-            Finding(*key, total / count if count else float("nan"), int(count))
-            for key, (total, count) in zip(keys.tolist(), sums.tolist(), strict=True)
+            Finding(method, stream, measure, total / count if count else float("nan"), int(count))
+            for (method, stream, measure), (total, count) in zip(keys.tolist(), sums.tolist(), strict=True)
         ]
         for name, value in scalars(found).items():
             told = torch.tensor(value, dtype=torch.float64)

@@ -76,13 +76,13 @@ class TopObjects(Probe):
         usable = found.rows[texts, words]
         picked = found.weights[texts[usable], :, words[usable]]  # x k r
         each = torch.stack([picked[:, :-1].mean(1), picked[:, -1]], -1).double().flatten(0, 1).cpu().numpy()
-        kept, texts = usable.cpu().numpy(), texts[usable].cpu().numpy()
         labels, label = _labels(text)
-        columns, words_ = label[texts][:, : picked.shape[-1]], name[kept]
+        columns = label[texts[usable].cpu().numpy()][:, : picked.shape[-1]]
+        lemma = name[usable.cpu().numpy()]
         size = len(labels) + 1
-        place = (words_[:, None] * size + columns).ravel()
+        place = (lemma[:, None] * size + columns).ravel()
         sums = np.stack([np.bincount(place, column, len(names) * size) for column in each.T], 1)
-        uses = np.bincount(words_ * size, minlength=len(names) * size)  # the label "" counts uses
+        uses = np.bincount(lemma * size, minlength=len(names) * size)  # the label "" counts uses
         hit = np.flatnonzero(sums.any(1) | (uses > 0))
         index = np.stack(np.divmod(hit, size), 1)
         metrics["objects"].update([names, ("", *labels)], index, np.column_stack([sums, uses])[hit])
