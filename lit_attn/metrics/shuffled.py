@@ -28,10 +28,11 @@ class Shuffled(Metric):
         self.add_state("count", torch.zeros(num_heads, dtype=torch.float64), dist_reduce_fx="sum")
         self.set_dtype(torch.float64)
 
-    def update(self, observed: Float[Tensor, " h"], shuffled: Float[Tensor, "s h"]) -> None:
+    def update(self, observed: Float[Tensor, " h"], shuffled: Float[Tensor, "s h"], items: int) -> None:
+        """Sums over so many items, which are what is counted."""
         self.observed += observed
         self.shuffled += shuffled
-        self.count += 1
+        self.count += items
 
     def compute(self) -> Float[Tensor, " h"]:
         as_large = (self.shuffled >= self.observed - _TOLERANCE).sum(0)

@@ -70,7 +70,7 @@ class PhraseGrounding(Probe):
         swapped.add_items(each[other].unsqueeze(0))
         heads: Float[Tensor, "i h"] = torch.where(each.isnan(), 0.0, each)[:, :-1]
         sums = taken @ heads
-        test.update(sums[0], sums[1:])
+        test.update(sums[0], sums[1:], int(taken[0].sum()))
 
     def _read(self, metric: Metric, record: AttentionRecord, text: Text) -> None:
         """Of phrases on OCR tokens."""

@@ -141,7 +141,7 @@ def _whole_words(
     sample_id: tuple[str, ...],
 ) -> tuple[Int[Tensor, "c t"], tuple[int, ...]]:
     """Tokens between START and END are the words of the annotation, one by one; the last ones of a long text are cut."""
-    if not any(annotations):
+    if all(annotation is None for annotation in annotations):
         named = f", for example {sample_id[0]}" if sample_id else ""
         raise UserError(
             f"No text of this batch is annotated{named}. Probes of words need annotations: use Scenes, which has gold ones, or "

@@ -13,6 +13,7 @@ from lit_attn.nn.tape import AttentionRecord, Part, Site
 from lit_attn.ops.normalize import masked_softmax
 from lit_attn.probes.board import Board
 from lit_attn.probes.dependencies import Dependencies
+from lit_attn.probes.grounding import Grounding
 from lit_attn.probes.nouns import NounFrequency, TopObjects
 from lit_attn.probes.object_words import SETS, ObjectWords
 from lit_attn.probes.part_of_speech import TAGS, AttentionMaps, PartOfSpeech
@@ -95,6 +96,25 @@ def test_phrases_and_their_baselines(batch, align):
     same(found["phrase_grounding_micro"], lambda h: slow.spans(record, batch, align, h, own, True))
     same(found["phrase_swapped"], lambda h: slow.spans(record, batch, align, h, swapped, False))
     assert all(1 / 20 <= p <= 1 for p in found["phrase_p"].tolist())
+
+
+def test_the_permutation_test_counts_phrases_however_texts_are_batched(batch):
+    """Those of texts with two that are linked."""
+    record, whole = made(batch, "cross"), PhraseGrounding(shuffles=19)
+    once, twice = whole.metrics(record.site), whole.metrics(record.site)
+    whole.update(once, record, batch)
+    for part in (slice(0, 10), slice(10, None)):
+        texts = {
+            name: getattr(batch, name)[part] for name in ("owner", "tokens", "token_mask", "annotations", "sample_id")
+        }
+        some = dataclasses.replace(batch, caption_id=batch.caption_id[part], **texts)
+        fields = ("weights", "query_mask", "key_mask", "value", "context")
+        whole.update(twice, dataclasses.replace(record, **{f: getattr(record, f)[part] for f in fields}), some)
+    linked = [c for c, _, _ in slow.phrases(batch)]
+    wanted = sum(linked.count(c) for c in set(linked) if linked.count(c) > 1)
+    assert wanted > 35
+    assert once["phrase_p"].count.tolist() == twice["phrase_p"].count.tolist() == [wanted] * H
+    assert once["phrase_p"].compute().tolist() == twice["phrase_p"].compute().tolist()
 
 
 def test_attention_that_knows_what_phrases_name_passes_the_permutation_test(batch):
@@ -302,6 +322,23 @@ def test_bad_annotations_are_named_by_their_sample(batch):
     assert text_of(missing).lengths[0] == 0
     with pytest.raises(UserError, match="cannot read a Named"):
         text_of(type("Named", (str,), {})("x"))
+
+
+def test_a_batch_of_texts_without_any_word_says_nothing(batch):
+    """A caption whose words are all unknown to a vocabulary without UNK; attention from START to START, and to regions."""
+    ends = torch.zeros(1, 2, dtype=torch.long)
+    one = {"owner": batch.owner[:1], "caption_id": batch.caption_id[:1], "sample_id": ("x",)}
+    empty = Annotation((), (), (), (), ())
+    texts = dataclasses.replace(batch, **one, tokens=ends, token_mask=ends == 0, annotations=(empty,))
+    for kind in ("self", "cross"):
+        record = made(texts, kind)
+        for probe in (PartOfSpeech(), Dependencies(), PhraseGrounding(), SpatialRelations(), ObjectWords(), NounFrequency(),
+                      TopObjects(), AttentionMaps(), Grounding()):  # fmt: skip
+            metrics = probe.metrics(record.site)
+            if metrics:
+                probe.update(metrics, record, texts)
+                assert not list(probe.cells(record.site, metrics))
+    assert text_of(texts).longest == 0
 
 
 @pytest.mark.parametrize(("tokens", "tags"), [(("stop",), ("VERB",)), (("it", "is", "there"), ("PRON", "VERB", "ADV"))])
