@@ -3,7 +3,7 @@
 `lit-attn ablate RECIPE --config probes/all --from_weights FILE` validates once as it is, then once per head of every
 multi-head site with that head muted. It writes `attention/<stage>-<step>-ablation.csv` (score as it is, muted, change), adds the
 changes to the table of heads, so that the report draws them beside the probes, and correlates ranks: does a head that a probe
-calls special matter more? One process.
+calls special matter more? Over several processes each validation is shared, and the first one writes.
 """
 
 import logging
@@ -55,10 +55,10 @@ class Ablating(training.Training):
     """A validation, and one more per head."""
 
     def _run_subcommand(self, subcommand: str) -> None:
-        super()._run_subcommand(subcommand)
-        if self.trainer.world_size > 1:
-            raise UserError("lit-attn ablate runs in one process. Leave --trainer.devices at 1.")
         sites = _heads_of(self)
+        super()._run_subcommand(subcommand)
+        if self.code:
+            return
         baseline = self._scores()
         listening = [c for c in self.trainer.callbacks if isinstance(c, AttentionProbe) and not c.own]  # type: ignore[attr-defined]
         values = list(joined([Found.of(callback.board) for callback in listening]).heads)
@@ -73,8 +73,10 @@ class Ablating(training.Training):
                 for name, value in baseline.items()
                 if name in scores
             ]
-            log.info("muted %s head %d (%d of %d)", site.name, head, place + 1, len(sites))
-        self._write(values, found)
+            if self.trainer.is_global_zero:
+                log.info("muted %s head %d (%d of %d)", site.name, head, place + 1, len(sites))
+        if self.trainer.is_global_zero:
+            self._write(values, found)
 
     def _scores(self) -> dict[str, float]:
         """What the task scored, without attention."""

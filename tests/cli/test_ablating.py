@@ -6,7 +6,8 @@ import pytest
 
 from lit_attn.cli.ablating import rank_agreements
 from lit_attn.probes.probe import HeadValue
-from tests.cli.conftest import run_inside
+from tests.cli.conftest import rows, run_inside
+from tests.cli.test_ddp import parallel
 
 pytestmark = pytest.mark.slow
 
@@ -37,6 +38,34 @@ def test_ablation_of_a_tiny_captioner(tmp_path):
         assert {row["table"] for row in csv.DictReader(file)} == {"map_pos", "objects"}
     report = run_inside(tmp_path, "report", "a")
     assert report.returncode == 0, report.stderr
+
+
+def test_two_processes_share_every_validation(lit_attn, inside, tmp_path):
+    """Five pictures over two processes: the same scores with every head muted, written once."""
+    words = ["ablate", "tiny/captioner", "--config", "probes/all", "--data.val_scenes", "5", "--model.max_words", "9"]
+    words += ["--data.eval_batch_size", "5", "--trainer.precision", "64-true"]
+    one = inside(*words, "--run", "one")
+    two = lit_attn(*words, *parallel(2), "--run", "two")
+    assert (one.returncode, two.returncode) == (0, 0), two.stderr
+    assert two.stderr.count("muted encoder.0.self head 0 (1 of 10)") == 1
+    tables = [tmp_path / "checkpoints" / run / "attention" for run in ("one", "two")]
+    assert {path.name for path in tables[0].iterdir()} == {path.name for path in tables[1].iterdir()}
+    for name in ("val-00000000-ablation.csv", "val-00000000.csv", "val-00000000-agreement.csv"):
+        first, second = (rows(table / name) for table in tables)
+        assert len(first) == len(second) >= 60, name
+        for a, b in zip(first, second, strict=True):
+            for column in a:
+                if column in ("baseline", "muted", "change", "value", "r", "p", "permutation_p"):
+                    assert float(b[column]) == pytest.approx(float(a[column]), abs=1e-9, nan_ok=True), (name, a, b)
+                else:
+                    assert b[column] == a[column], (name, a, b)
+
+
+def test_a_network_without_heads_is_refused_at_once(inside):
+    done = inside("ablate", "tiny/scan", "--data.oracle", "false")
+    assert done.returncode == 2
+    assert "This network has no multi-head attention: there is no head to mute." in done.stderr
+    assert "val/" not in done.stdout
 
 
 def test_ranks_are_compared_within_a_stack():
