@@ -4,10 +4,10 @@ A pipeline is named as it is installed (`en_core_web_sm`) or by its folder. The 
 installed, and else the re-upload of the same pipeline in the extra `parser`. Named entities are not looked for.
 """
 
-import importlib.util
 import logging
 import os
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -60,18 +60,30 @@ class Pipeline:
         return Annotation(text, tuple(token.lemma_ or token.text for token in document), pos, heads, deps)
 
 
+@lru_cache(maxsize=1)
+def open_pipeline(name: str) -> Pipeline:
+    """The pipeline of this name, loaded once: gold texts and those that a model writes share it."""
+    return Pipeline(name)
+
+
 def _load(name: str) -> Any:
     import spacy
 
     if Path(name).is_dir():
         return _loaded(spacy, Path(name))
-    other = REUPLOADS.get(name, "")
-    if importlib.util.find_spec(name) is None and other and importlib.util.find_spec(other) is not None:
+    installed = spacy.util.get_installed_models()
+    other = REUPLOADS.get(name)
+    if name not in installed and other in installed:
         log.info("%s is not installed; %s, which holds the same weights, is used.", name, other)
         name = other
-    installed = spacy.util.get_installed_models()
+    if not name.isidentifier():
+        close = did_you_mean(name, [*installed, *REUPLOADS])
+        raise UserError(
+            f"{name!r} is neither a folder nor the name of a spaCy pipeline.{close} Name one such as en_core_web_sm."
+        )
     if name not in installed:
-        way = 'pip install "lit_attn[parser]"' if name in REUPLOADS else f"python -m spacy download {name}"
+        of_extra = name in (*REUPLOADS, *REUPLOADS.values())
+        way = 'pip install "lit_attn[parser]"' if of_extra else f"python -m spacy download {name}"
         known = f" Installed: {', '.join(installed)}." if installed else ""
         raise UserError(
             f"The spaCy pipeline {name!r} is not installed.{did_you_mean(name, installed)} To install it: {way}.{known}"

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lit_attn.data.annotate import conllu
-from lit_attn.data.annotate.pipeline import Pipeline, Tokens
+from lit_attn.data.annotate.pipeline import Tokens, open_pipeline
 from lit_attn.data.annotate.store import annotated, read_records, store_path
 from lit_attn.errors import UserError
 from lit_attn.language.phrases import Exclude, Kind, noun_phrases
@@ -42,7 +42,7 @@ def annotate(
     elif source.endswith((".jsonl", ".jsonl.gz")):
         found = _by_tokens(texts, {a.tokens: a for a in read_records(Path(source))}, source)
     else:
-        pipeline = Pipeline(source)
+        pipeline = open_pipeline(source)
         known = annotated(texts.values(), pipeline, store_path(data, pipeline.name), processes)
         found = {name: known[text] for name, text in texts.items()}
     return {name: completed(annotation, phrases, exclude) for name, annotation in found.items()}

