@@ -1,7 +1,7 @@
 """What does a person see while and after it runs? Plain lines in a log, and a table of scores at the end."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import lightning as L
@@ -19,6 +19,7 @@ class PlainProgress(L.Callback):
         self._console = Console(highlight=False, soft_wrap=True)
         self._begun = time.monotonic()
         self._last = 0.0
+        self._evaluated = 0.0
 
     def on_train_batch_end(
         self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, batch: Any, batch_idx: int
@@ -29,6 +30,30 @@ class PlainProgress(L.Callback):
         loss = trainer.callback_metrics.get("train/loss")
         shown = f" loss {float(loss):.4f}" if loss is not None else ""
         self._say(trainer, f"batch {batch_idx + 1}/{trainer.num_training_batches}{shown}")
+
+    def on_validation_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        self._evaluated = time.monotonic()
+
+    def on_test_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        self._evaluated = time.monotonic()
+
+    def on_validation_batch_end(
+        self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, batch: Any, batch_idx: int, *rest: Any
+    ) -> None:
+        self._count(trainer, "validation", batch_idx + 1, trainer.num_val_batches)
+
+    def on_test_batch_end(
+        self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, batch: Any, batch_idx: int, *rest: Any
+    ) -> None:
+        self._count(trainer, "test", batch_idx + 1, trainer.num_test_batches)
+
+    def _count(self, trainer: L.Trainer, stage: str, done: int, batches: Sequence[int | float]) -> None:
+        """Writing and parsing texts may take minutes, in which nothing else is said."""
+        if time.monotonic() - self._evaluated >= SECONDS_BETWEEN_LINES and trainer.is_global_zero:
+            self._evaluated = time.monotonic()
+            self._console.print(
+                f"[{self._evaluated - self._begun:6.0f} s] {stage} batch {done}/{sum(batches)}", markup=False
+            )
 
     def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         if trainer.state.fn == "fit" and not trainer.sanity_checking and trainer.is_global_zero:
