@@ -214,6 +214,7 @@ RULES: Sequence[tuple[str, Callable[[str], Step]]] = (
     (r"extract (regions|grid|ocr) no-such-pictures", absent("no-such-pictures")),
     (r"predict --from_weights (?!checkpoints/)", lambda line: absent(line.split()[3])(line)),
     (r"correlate \S+ --data no-such-data", absent("no-such-data")),
+    (r"--ckpt_path checkpoints/coco/", absent("checkpoints/coco/best.ckpt")),
     (r"prepare links .*--images", absent("no-such-pictures")),
     (r"prepare links|--data.link ", absent("no-such-regions")),
     (r"report checkpoints/scenes$", absent("checkpoints/scenes")),

@@ -64,6 +64,9 @@ class AttentionProbe(L.Callback):
     def setup(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
         """Builds the metrics of all sites at once: every process must hold the same ones, even if it hears nothing."""
         self._board = Board(bare_net(pl_module), self.probes, self.sites)
+        data: Any = getattr(trainer, "datamodule", None)
+        if self.own and stage != "predict" and hasattr(pl_module, "caption") and hasattr(data, "annotated"):
+            data.annotated("val", {})  # nothing, so that a parser that is absent is named before anything is trained
 
     def _start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         self.board.restart(pl_module.device)
@@ -99,8 +102,7 @@ class AttentionProbe(L.Callback):
         if trainer.sanity_checking:
             return
         stage, board = stage_name(trainer) + OWN * self.own, self.board
-        if self._unclear:
-            log.info("%d of %d texts that were written could not be annotated.", self._unclear, self._written)
+        self._tell(trainer, pl_module)
         self._found = Found.of(board)
         for (site, metric), mean in board.scalars(self._found.heads, self._found.steps).items():
             value = torch.tensor(mean, dtype=torch.float64)
@@ -109,6 +111,19 @@ class AttentionProbe(L.Callback):
         alike = [one for one in others if isinstance(one, AttentionProbe) and one.own == self.own]
         if trainer.is_global_zero and self is alike[-1]:
             log_found(trainer, stage, joined([callback._found for callback in alike]))
+
+    def _tell(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """How many texts probes did not hear, over all processes."""
+        if not self.own:
+            return
+        counts = torch.tensor([self._unclear, self._written], device=pl_module.device)
+        unclear, written = trainer.strategy.reduce(counts, reduce_op="sum").tolist()
+        if unclear and trainer.is_global_zero:
+            log.info(
+                "%d of %d texts that were written could not be annotated and are left out: empty, or not understood.",
+                unclear,
+                written,
+            )
 
     def _named(self) -> Iterable[tuple[str, str, Metric]]:
         return self.board.named()

@@ -102,7 +102,8 @@ def _quiet() -> None:
     warnings.filterwarnings("ignore", module=r"lightning\..*")
     warnings.filterwarnings(
         "ignore",
-        message=r".*(LightningCLI's args parameter|num_workers|LeafSpec|does not have many workers|litlogger).*",
+        message=r".*(LightningCLI's args parameter|num_workers|LeafSpec|does not have many workers|litlogger"
+        r"|was called before the ``update`` method).*",
     )
 
 

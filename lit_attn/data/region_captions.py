@@ -12,11 +12,12 @@ import numpy as np
 from PIL import Image
 from torch.utils.data import Dataset
 
-from lit_attn.data.annotate.pipeline import Pipeline
+from lit_attn.data.annotate.pipeline import Pipeline, open_pipeline
 from lit_attn.data.annotate.source import annotate, completed
 from lit_attn.data.caption_files import CaptionedPicture
 from lit_attn.data.captioning import CaptioningData, caption_ids
-from lit_attn.data.linking.links import link
+from lit_attn.data.linking.linker import Linker
+from lit_attn.data.linking.links import link, link_once
 from lit_attn.data.linking.named import open_linker
 from lit_attn.data.picture_folder import PictureFolder
 from lit_attn.data.pictures import Caption, Picture, Sample
@@ -162,6 +163,7 @@ class RegionCaptioning(CaptioningData, ABC):
             () if path is None else read_label_names(Path(path)) for path in (object_names, attribute_names)
         )
         self._datasets: dict[str, CaptionedRegions] = {}
+        self._labels: dict[str, tuple[str, ...]] = {}
 
     @abstractmethod
     def pictures(self, stage: str) -> Sequence[CaptionedPicture]:
@@ -185,14 +187,24 @@ class RegionCaptioning(CaptioningData, ABC):
             return {}
         texts = {f"{p.stem}-{i}": tokens for p in pictures for i, tokens in enumerate(p.captions)}
         found = annotate(texts, self.annotate, self.text_path, self.phrases, self.exclude)
-        if self.link is None:
+        if self._linker is None:
             return found
-        linker = open_linker(self.link)
-        described = {}
-        for picture, name in zip(pictures, names, strict=True):
-            regions = self.source.named(self.source.read(picture, name))
-            described.update({f"{picture.stem}-{i}": regions for i in range(len(picture.captions))})
-        return link(found, described, linker, self.text_path)
+        described = {
+            f"{picture.stem}-{i}": self._named(picture, name)
+            for picture, name in zip(pictures, names, strict=True)
+            for i in range(len(picture.captions))
+        }
+        return link(found, described, self._linker, self.text_path)
+
+    def _named(self, picture: CaptionedPicture, name: str) -> tuple[str, ...]:
+        """What each region of a picture is called; read once."""
+        if name not in self._labels:
+            self._labels[name] = self.source.named(self.source.read(picture, name))
+        return self._labels[name]
+
+    @cached_property
+    def _linker(self) -> Linker | None:
+        return None if self.link is None else open_linker(self.link)
 
     def keys(self, picture: CaptionedPicture) -> tuple[str, ...]:
         """Names under which the regions of a picture may be listed: its file's, and its number."""
@@ -217,22 +229,27 @@ class RegionCaptioning(CaptioningData, ABC):
         return None if self.images is None else self.images.open(self.dataset(stage).pictures[image_id].file)
 
     def annotated(self, stage: str, texts: Mapping[int, str]) -> dict[int, Annotation | None]:
-        """By the spaCy pipeline that annotates the gold captions."""
-        tokens = [tuple(text.split()) for text in texts.values()]
-        found = self._pipeline.annotate(tokens, processes=1)
-        return {
-            number: completed(annotation) if len(annotation) else None
-            for number, annotation in zip(texts, found, strict=True)
+        """As gold captions are, by the same pipeline, rules and linker, but kept nowhere. None for a text without words."""
+        said = {number: tokens for number, text in texts.items() if (tokens := tuple(text.split()))}
+        parsed = self._pipeline.annotate(list(said.values()), processes=1)
+        found = {
+            number: completed(annotation, self.phrases, self.exclude)
+            for number, annotation in zip(said, parsed, strict=True)
         }
+        if self._linker is not None and found:
+            split = self.dataset(stage)
+            regions = {number: self._named(split.pictures[number], split.names[number]) for number in found}
+            found = link_once(found, regions, self._linker)
+        return {number: found.get(number) for number in texts}
 
-    @cached_property
+    @property
     def _pipeline(self) -> Pipeline:
         if self.annotate is None or self.annotate.endswith((".conllu", ".jsonl", ".jsonl.gz")):
             raise UserError(
                 f"Texts that a model wrote need a parser, and data.annotate is {self.annotate!r}. "
                 "Name a spaCy pipeline: --data.annotate en_core_web_sm."
             )
-        return Pipeline(self.annotate)
+        return open_pipeline(self.annotate)
 
     def training_references(self) -> Iterator[tuple[str, ...]]:
         return (picture.references for picture in self.pictures("train") if picture.captions)

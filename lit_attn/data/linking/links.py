@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -31,6 +32,8 @@ AT_ONCE = 200
 
 Regions = tuple[int, ...]
 Asked = tuple[Sequence[PhraseWords], Sequence[str]]
+Name = TypeVar("Name")
+"""What texts are known by."""
 
 
 def link(
@@ -46,10 +49,7 @@ def link(
     maker: dict[str, str | int] = {"format": FORMAT, "linker": linker.identity}
     lines = read_lines(path, maker, "links")
     known = {line["key"]: line["links"] for line in lines if isinstance(line, dict) and {"key", "links"} == line.keys()}
-    asked = {
-        name: ([phrase_words(text, phrase) for phrase in text.phrases], descriptions[name])
-        for name, text in annotations.items()
-    }
+    asked = _asked(annotations, descriptions)
     keys = {name: _key(*item) for name, item in asked.items()}
     missing = {keys[name]: item for name, item in asked.items() if keys[name] not in known}
     if missing:
@@ -62,7 +62,22 @@ def link(
     return {name: _with_links(text, known[keys[name]]) for name, text in annotations.items()}
 
 
-def _read_ahead(asked: Mapping[str, Asked], linker: Linker) -> Iterator[tuple[str, Asked]]:
+def link_once(
+    annotations: Mapping[Name, Annotation], descriptions: Mapping[Name, Sequence[str]], linker: Linker
+) -> dict[Name, Annotation]:
+    """The same for texts that do not come again, such as those that a model wrote: nothing is kept."""
+    found = _read_ahead(_asked(annotations, descriptions), linker)
+    return {name: _with_links(annotations[name], link_phrases(*item, linker)) for name, item in found}
+
+
+def _asked(annotations: Mapping[Name, Annotation], descriptions: Mapping[Name, Sequence[str]]) -> dict[Name, Asked]:
+    return {
+        name: ([phrase_words(text, phrase) for phrase in text.phrases], descriptions[name])
+        for name, text in annotations.items()
+    }
+
+
+def _read_ahead(asked: Mapping[Name, Asked], linker: Linker) -> Iterator[tuple[Name, Asked]]:
     """The same captions, some of them shown to the linker together."""
     items = iter(asked.items())
     while some := list(islice(items, AT_ONCE)):

@@ -10,7 +10,7 @@ import pytest
 from lit_attn.data.karpathy import KarpathyCaptions
 from lit_attn.data.linking import links
 from lit_attn.data.linking.linker import Linker
-from lit_attn.data.linking.links import link
+from lit_attn.data.linking.links import link, link_once
 from lit_attn.data.regions import Regions, write_npz
 from lit_attn.errors import UserError
 from lit_attn.probes.grounding import word_region_links
@@ -63,6 +63,16 @@ def test_links_are_made_once_and_anew_for_what_changed(tmp_path, caplog):
     (tmp_path / "captions.json.links.letters.jsonl.gz").write_bytes(b"broken")
     assert found(link(texts, described, linker, data))["x-1"] == [(0,)]
     assert "is damaged" in caplog.text
+
+
+def test_texts_that_do_not_come_again_leave_nothing_behind(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    texts = {7: text("cat", "mat"), 5: text("dog"), 6: text()}
+    described = {7: ["black cat", "chair", "moon"], 5: ["dot", "door"], 6: []}
+    once = link_once(texts, described, Letters())
+    assert found(once) == {7: [(1,), (2,)], 5: [(0, 1)], 6: []}
+    assert list(tmp_path.iterdir()) == []
+    assert once == link(texts, described, Letters(), tmp_path / "captions.json")
 
 
 def test_an_interrupted_linking_keeps_what_it_has(tmp_path, monkeypatch):
