@@ -85,7 +85,7 @@ class TopObjects(Probe):
         uses = np.bincount(lemma * size, minlength=len(names) * size)  # the label "" counts uses
         hit = np.flatnonzero(sums.any(1) | (uses > 0))
         index = np.stack(np.divmod(hit, size), 1)
-        metrics["objects"].update([names, ("", *labels)], index, np.column_stack([sums, uses])[hit])
+        metrics["objects"].update([names, ("", *labels)], index, np.column_stack([sums, uses])[hit].astype(float))
 
     def cells(self, site: Site, metrics: Mapping[str, Metric]) -> Iterable[Cell]:
         keys, sums = metrics["objects"].compute()

@@ -46,7 +46,7 @@ class ObjectWords(Probe):
         text = text_of(batch)
         found = attention_of(record, text, self.align, "words")
         seen = found.sees.flatten()
-        rows = on_tags(found, text, SETS.values()).permute(3, 0, 2, 1).flatten(1, 2)[:, seen]  # g x k
+        rows = on_tags(found, text, tuple(SETS.values())).permute(3, 0, 2, 1).flatten(1, 2)[:, seen]  # g x k
         wholes = [
             whole.double().transpose(1, 2).flatten(0, 1)[seen].expand_as(rows) for whole in (found.on_all, found.total)
         ]

@@ -69,14 +69,14 @@ def by_tag(found: WordAttention, text: Text) -> Float[Tensor, "c k n t"]:
     return found.kept["by_tag"]
 
 
-def _members(text: Text, sets: Iterable[Sequence[str]]) -> Float[Tensor, "t g"]:
+def _members(text: Text, sets: Sequence[Sequence[str]]) -> Float[Tensor, "t g"]:
     """Which of the tags that occur belongs to which set."""
     names = tags_in(text)[0]
     member = torch.tensor([[name in chosen for chosen in sets] for name in names], dtype=torch.float64)
-    return member.reshape(len(names), -1).to(text.word_of.device)
+    return member.reshape(len(names), len(sets)).to(text.word_of.device)
 
 
-def on_tags(found: WordAttention, text: Text, sets: Iterable[Sequence[str]]) -> Float[Tensor, "c k n g"]:
+def on_tags(found: WordAttention, text: Text, sets: Sequence[Sequence[str]]) -> Float[Tensor, "c k n g"]:
     """Attention of every word on words with one of the tags of each set."""
     return by_tag(found, text) @ _members(text, sets)
 
