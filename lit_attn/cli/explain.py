@@ -74,7 +74,7 @@ def _run(options: argparse.Namespace, settings: dict[str, Any]) -> int:
             out,
             recipe,
             settings,
-            lambda runs: _followed(runs, len(options.models), "models"),
+            lambda runs: _followed(runs, len(runs), "models"),
         )
         _say((out / "truth.md").read_text(encoding="utf-8"))
         _say(f"written: {out}/truth.csv, truth.md, truth.png")
@@ -116,7 +116,7 @@ def _parser() -> Parser:
         "models",
         nargs="+",
         metavar="MODEL",
-        help="a shipped name, a run folder, a weight file, hf:FOLDER_OR_ID, timm:NAME",
+        help="a shipped name, a run folder (with --truth also a study), a weight file, hf:FOLDER_OR_ID, timm:NAME",
     )
     add("--methods", help=f"names with commas between, or `help` (default {DEFAULT_METHODS})")
     add("--samples", type=int, help="how many samples (default 4; with --truth 100)")

@@ -1,24 +1,31 @@
 """Which method finds the true cause? Methods by tasks and alignments on Scenes, with seeds, as tables and a heat map.
 
 Every run is asked about the same samples. Its means over them are averaged over the runs that differ in nothing but their
-seed; the spread is the standard deviation over these runs (n - 1), and stands only where there are several.
+seed; the spread is the standard deviation over these runs (n - 1), and stands only where there are several. A study's folder
+stands for all of its runs that are finished.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
 from lit_attn.attribution.by_inputs import INPUT_METHODS
 from lit_attn.attribution.explain import METHODS, explain_subject
 from lit_attn.attribution.faithfulness import CHANCE, TRUTH_MEASURES, against_cause
 from lit_attn.drawing.truth_map import draw_truth
 from lit_attn.errors import UserError
-from lit_attn.explain.model import OurModel, load_model
+from lit_attn.explain.model import FOLDERS, OurModel, load_model
 from lit_attn.explain.ours import Chosen, cases
 from lit_attn.explain.outcome import write_table
 from lit_attn.files import write_text, written_whole
+from lit_attn.run.folder import BEST
+from lit_attn.study.folder import read_study
+
+log = logging.getLogger(__name__)
 
 WITHOUT_LRP = ("mac",)
 KINDS = {
@@ -28,7 +35,7 @@ KINDS = {
     "Agreement": "agreement",
     "Sentiment": "sentiment",
 }
-Follow = Callable[[Iterable[str]], Iterator[str]]
+Follow = Callable[[Sequence[str]], Iterator[str]]
 
 
 def explain_truth(
@@ -47,17 +54,40 @@ def explain_truth(
         samples: Pictures or questions of each run.
         follow: Shows progress over the models.
     """
-    rows = [row for name in follow(models) for row in truth_of_run(name, methods, samples, recipe, settings)]
+    named = [run for name in models for run in runs_of(name)]
+    rows = [row for name in follow(named) for row in truth_of_run(name, methods, samples, recipe, settings)]
     if not rows:
         raise UserError("None of the samples has a known cause. The truth table needs models of Scenes.")
     summary = summarised(rows)
     write_table(out / "truth-runs.csv", rows)
     write_table(out / "truth.csv", summary)
     write_text(out / "truth.md", markdown(summary, samples))
-    for_map = [(r["method"], r["setting"], r["measure"], r["mean"], r["chance"]) for r in summary]
+    for_map = [(r["task"], r["method"], _column(r), r["measure"], r["mean"], r["chance"]) for r in summary]
     with written_whole(out / "truth.png") as temporary:
         draw_truth(for_map).save(temporary, "PNG")
     return summary
+
+
+def runs_of(name: str, folders: Sequence[Path] = FOLDERS) -> list[str]:
+    """The runs of a study that are finished and can be explained; else the name itself."""
+    for folder in (Path(name), *(folder / name for folder in folders)):
+        study = read_study(folder)
+        if study is None:
+            continue
+        found = [folder / cell.name for cell in study.cells if (folder / cell.name / BEST).exists()]
+        runs = [run for run in found if _task(run / "config.yaml") in KINDS]
+        if not runs:
+            raise UserError(f"The study {folder} has no finished run of a model that can be explained.")
+        if len(runs) < len(study.cells):
+            log.warning("%s: %d of %d runs are finished and can be explained.", folder, len(runs), len(study.cells))
+        return [str(run) for run in runs]
+    return [name]
+
+
+def _task(config: Path) -> str:
+    """Class of the task that a run trains."""
+    raw = yaml.safe_load(config.read_text(encoding="utf-8")) if config.exists() else {}
+    return str(raw.get("model", {}).get("class_path", "")).rpartition(".")[2]
 
 
 def truth_of_run(
@@ -144,15 +174,23 @@ def markdown(rows: Sequence[Mapping[str, Any]], samples: int) -> str:
     ]
     by_cell = {(row["setting"], row["method"], row["measure"]): row for row in rows}
     for measure in TRUTH_MEASURES:
-        lines += [f"## {measure.replace('_', ' ')}", "", "| method | " + " | ".join(settings) + " |"]
-        lines += ["|---" * (len(settings) + 1) + "|"]
-        for method in methods:
-            cells = [_cell(by_cell.get((setting, method, measure))) for setting in settings]
-            lines.append(f"| {method} | " + " | ".join(cells) + " |")
-        chances = [next((r for r in rows if r["setting"] == s and r["measure"] == measure), None) for s in settings]
-        lines.append("| *chance* | " + " | ".join("–" if c is None else f"{c['chance']:.3f}" for c in chances) + " |")
-        lines.append("")
+        for task in dict.fromkeys(row["task"] for row in rows):
+            own = [setting for setting in settings if counts[setting]["task"] == task]
+            lines += [f"## {measure.replace('_', ' ')}, {task}", ""]
+            lines += ["| method | " + " | ".join(_column(counts[setting]) for setting in own) + " |"]
+            lines += ["|---" * (len(own) + 1) + "|"]
+            for method in methods:
+                found = [by_cell.get((setting, method, measure)) for setting in own]
+                if any(found):
+                    lines.append(f"| {method} | " + " | ".join(map(_cell, found)) + " |")
+            chances = [next(r for r in rows if r["setting"] == s and r["measure"] == measure) for s in own]
+            lines += ["| *chance* | " + " | ".join(f"{c['chance']:.3f}" for c in chances) + " |", ""]
     return "\n".join(lines)
+
+
+def _column(row: Mapping[str, Any]) -> str:
+    """A setting among those of its task."""
+    return str(row["setting"]).removeprefix(f"{row['task']} ")
 
 
 def _cell(row: Mapping[str, Any] | None) -> str:

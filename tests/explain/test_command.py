@@ -102,7 +102,8 @@ def test_the_truth_table_has_methods_by_settings_and_chance(tmp_path, capsys):
     }
     assert all(0 <= float(row["mean"]) <= 1 and 0 < float(row["chance"]) < 1 for row in rows)
     text = (tmp_path / "truth.md").read_text()
-    assert text.count("| *chance* |") == 3
+    assert text.count("| *chance* |") == 6, "three measures of two tasks"
+    assert "## average precision, m4c" in text
     assert (tmp_path / "truth.png").stat().st_size > 1000
 
 
