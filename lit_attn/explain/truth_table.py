@@ -22,8 +22,7 @@ from lit_attn.explain.model import FOLDERS, OurModel, load_model
 from lit_attn.explain.ours import Chosen, cases
 from lit_attn.explain.outcome import write_table
 from lit_attn.files import write_text, written_whole
-from lit_attn.run.folder import BEST
-from lit_attn.study.folder import read_study
+from lit_attn.study.folder import read_study, run_folder, state_of
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +73,7 @@ def runs_of(name: str, folders: Sequence[Path] = FOLDERS) -> list[str]:
         study = read_study(folder)
         if study is None:
             continue
-        found = [folder / cell.name for cell in study.cells if (folder / cell.name / BEST).exists()]
+        found = [run_folder(folder, cell) for cell in study.cells if state_of(folder, cell) == "done"]
         runs = [run for run in found if _task(run / "config.yaml") in KINDS]
         if not runs:
             raise UserError(f"The study {folder} has no finished run of a model that can be explained.")

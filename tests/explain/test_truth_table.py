@@ -5,7 +5,13 @@ import pytest
 from lit_attn.drawing.truth_map import above_chance, draw_truth
 from lit_attn.errors import UserError
 from lit_attn.explain.truth_table import markdown, runs_of, summarised
+from lit_attn.run.folder import RunInfo
 from lit_attn.study.folder import StudyInfo, write_study
+
+
+def _made(folder):
+    folder.mkdir()
+    return folder
 
 
 def study(folder, finished, recipes=("mac", "scan")):
@@ -15,13 +21,15 @@ def study(folder, finished, recipes=("mac", "scan")):
     for name in finished:
         (folder / name).mkdir()
         (folder / name / "config.yaml").write_text(f"model: {{class_path: {tasks[name.split('-')[0]]}}}")
-        (folder / name / "best.ckpt").write_bytes(b"")
+        RunInfo(name, "fit", status="done").write(folder / name)
 
 
 def test_a_study_stands_for_its_finished_runs_that_can_be_explained(tmp_path, caplog):
     study(tmp_path / "all", ["mac-dot-s0", "scan-dot-s0", "scan-dot-s1"])
     assert runs_of(str(tmp_path / "all")) == [str(tmp_path / "all" / "mac-dot-s0")]
     assert "1 of 4 runs are finished and can be explained" in caplog.text
+    RunInfo("mac-dot-s1", "fit").write(_made(tmp_path / "all" / "mac-dot-s1"))
+    assert len(runs_of(str(tmp_path / "all"))) == 1, "one that is still training is left out"
     assert runs_of("all", [tmp_path]) == runs_of(str(tmp_path / "all")), "by name, too"
     assert runs_of("mac_scenes", [tmp_path]) == ["mac_scenes"]
     study(tmp_path / "none", ["scan-dot-s0"])
