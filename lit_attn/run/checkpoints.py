@@ -49,9 +49,10 @@ class Checkpoints(Checkpoint):
             self._terminated, lightning.received_sigterm = True, False
 
     def teardown(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
-        if self._old_handler is not None:
+        # After a run that ended well Lightning has put back what was there before it: its own handler must not return.
+        if self._old_handler is not None and signal.getsignal(signal.SIGTERM) == self._on_sigterm:
             signal.signal(signal.SIGTERM, self._old_handler)
-            self._old_handler = None
+        self._old_handler = None
 
     def _on_sigterm(self, number: int, frame: FrameType | None) -> None:
         self._terminated = True

@@ -201,6 +201,17 @@ def test_a_sigterm_that_lightning_heard_before_training_is_honoured_with_a_check
     assert signal.getsignal(signal.SIGTERM) == before
 
 
+def test_after_a_run_sigterm_does_what_it_did_before(inside):
+    """Where one process trains several times, a handler of an earlier run must not keep a signal to itself."""
+    before = signal.getsignal(signal.SIGTERM)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        assert inside("fit", "tiny/agreement", "--trainer.max_epochs", "1").returncode == 0
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def test_resume_refuses_other_settings_and_writes_nothing(whole, tmp_path):
     words = ["--model.lr", "0.5", "--model.alignment", "general_key", "--ckpt_path", str(whole / "last.ckpt")]
     before = {path: path.stat().st_mtime_ns for path in whole.rglob("*")}

@@ -2,13 +2,16 @@
 
 import csv
 import json
+import signal
 
 import pytest
 import torch
 
 from lit_attn.checkpoint import read_weights
+from lit_attn.tasks.sentences import SentenceTask
 from lit_attn.tasks.sentiment import Sentiment
 from tests.cli.conftest import rows, run_inside
+from tests.cli.test_resume import compare
 
 TINY = ["tiny/sentiment", "--data.train_sentences", "24"]
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "fine", "dull", "film", "plot", "of", "no"]
@@ -44,6 +47,35 @@ def test_stopped_and_resumed_it_is_the_same(inside, tmp_path, monkeypatch):
     done = inside("correlate", "whole", "--samples", "5", "--out", "found")
     assert done.returncode == 0, done.stderr
     assert "whole on the grammar, 5 sentences" in done.stdout
+
+
+@pytest.mark.parametrize("recipe", ["tiny/sentiment", "tiny/agreement"])
+def test_a_sigterm_at_any_moment_changes_nothing(inside, tmp_path, monkeypatch, recipe):
+    """One run that is told six times: in the first and the last step of an epoch, in a validation, and in a write."""
+    fit = ["fit", recipe, "--data.train_sentences", "24"]
+    assert inside(*fit, "--run", "whole").returncode == 0
+    moments = [("training_step", 1), ("training_step", 2), ("validation_step", 2), ("on_save_checkpoint", 1)]
+    for moment, number in [*moments, ("training_step", 1), ("on_validation_epoch_end", 1)]:
+        with monkeypatch.context() as patched:
+            told_at(patched, moment, number)
+            done = inside(*fit, "--run", "parts", "--resume", "auto")
+        assert done.returncode == 143, (moment, number, done.stderr)
+    done = inside(*fit, "--run", "parts", "--resume", "auto")
+    assert done.returncode == 0, done.stderr
+    compare(tmp_path / "checkpoints" / "whole", tmp_path / "checkpoints" / "parts")
+
+
+def told_at(patched, moment, number) -> None:
+    """The process gets SIGTERM in one call of a hook of the task."""
+    hook, calls = getattr(SentenceTask, moment), []
+
+    def telling(task, *rest):
+        calls.append(moment)
+        if len(calls) == number:
+            signal.raise_signal(signal.SIGTERM)
+        return hook(task, *rest)
+
+    patched.setattr(SentenceTask, moment, telling)
 
 
 @pytest.fixture(scope="module")
