@@ -184,4 +184,4 @@ def log_found(trainer: L.Trainer, stage: str, found: Found) -> None:
         if found.heads and hasattr(logger, "log_heads"):
             logger.log_heads(stage, found.heads, found.steps, step)
         if hasattr(logger, "log_rows"):
-            logger.log_rows(stage, {"findings": found.findings, "tables": found.cells}, step)
+            logger.log_rows(stage, {"attention/findings": found.findings, "attention/tables": found.cells}, step)

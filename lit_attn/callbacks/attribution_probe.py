@@ -3,7 +3,8 @@
 The sample is the first of the data set, shared among processes so that each is explained once, apart from the batches of
 validation: how these are cut or limited changes nothing. Means over explained outputs are logged as
 `val/attribution/<method>/<measure>`, the level of chance beside them as `val/attribution/chance/<measure>`; all values by stream
-go to `attribution/<stage>-<step>.csv` and to loggers that take tables. See `attribution.faithfulness` for the measures.
+go to `attribution/<stage>-<step>.csv`, and to loggers that take tables as `val/attribution/values`. See
+`attribution.faithfulness` for the measures.
 """
 
 from collections.abc import Iterator, Sequence
@@ -103,7 +104,7 @@ class AttributionProbe(L.Callback):
             write_rows(Path(trainer.default_root_dir) / "attribution" / f"{stage}-{step:08d}.csv", found)
             for logger in trainer.loggers:
                 if hasattr(logger, "log_rows"):
-                    logger.log_rows(stage, {"attribution": found}, step)
+                    logger.log_rows(stage, {"attribution/values": found}, step)
 
     def _subjects(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> Iterator[Subject]:
         data: Any = trainer.datamodule  # type: ignore[attr-defined]

@@ -100,7 +100,7 @@ class SafeWandbLogger(WandbLogger):
 
     @rank_zero_only
     def log_rows(self, stage: str, tables: Mapping[str, Sequence[Any]], step: int) -> None:
-        """Tables whose columns are the fields of their rows."""
+        """Tables by name, such as `attention/findings`; their columns are the fields of their rows."""
         self._guard(lambda: self._log_rows(stage, tables, step))
 
     @rank_zero_only
@@ -112,7 +112,7 @@ class SafeWandbLogger(WandbLogger):
         import wandb
 
         found = {
-            f"{stage}/attention/{name}": wandb.Table(columns=list(rows[0]._fields), data=[list(row) for row in rows])
+            f"{stage}/{name}": wandb.Table(columns=list(rows[0]._fields), data=[list(row) for row in rows])
             for name, rows in tables.items()
             if rows
         }

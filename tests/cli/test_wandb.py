@@ -105,6 +105,38 @@ def test_an_offline_run_holds_the_table_by_step_and_kind(lit_attn, tmp_path):
     assert (offline / "files" / everything["val/attention/steps_map/path"]).stat().st_size > 1000
 
 
+def test_an_offline_run_holds_the_scores_of_attribution(lit_attn, tmp_path):
+    """Scalars and tables of both epochs, as the run folder has them."""
+    words = ["--config", "probes/attribution_scores", "--data.train_sentences", "24", "--wandb", "--run", "w"]
+    done = lit_attn("fit", "tiny/agreement", *words)
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path / "checkpoints" / "w"
+    logged = history(folder)[0]
+    kept = [row for row in rows(folder / "metrics.csv") if row["val/accuracy"]]
+    names = {name for name in kept[0] if name.startswith("val/attribution/")}
+    methods = {"rollout", "flow", "gae", "heterogenous_pos", "chance"}
+    assert {name.split("/")[2] for name in names} == methods
+    assert {f"val/attribution/{method}/mass" for method in methods} <= names
+    for name in names:
+        told = [row[name] for row in logged if name in row]
+        assert told == pytest.approx([float(row[name]) for row in kept]), name
+        assert len(told) == 2, name
+
+    tables = [row for row in logged if "val/attribution/values/path" in row]
+    files = sorted((folder / "attribution").glob("val-*.csv"))
+    (offline,) = folder.glob("wandb/offline-run-*")
+    assert len(tables) == len(files) == 2
+    for row, file in zip(tables, files, strict=True):
+        assert row["trainer/global_step"] == int(file.stem.removeprefix("val-"))
+        table = json.loads((offline / "files" / row["val/attribution/values/path"]).read_text())
+        assert table["columns"] == ["method", "stream", "measure", "value", "outputs"]
+        wanted = {tuple(own.values())[:3]: (float(own["value"]), int(own["outputs"])) for own in rows(file)}
+        assert len(wanted) >= len(names)
+        assert {tuple(cells[:3]) for cells in table["data"]} == wanted.keys()
+        for *key, value, outputs in table["data"]:
+            assert (value, outputs) == pytest.approx(wanted[tuple(key)]), key
+
+
 BROKEN = """
 import wandb
 def init(*args, **kwargs):
