@@ -124,7 +124,7 @@ class _Rules(TorchFunctionMode):
             return outcome
         if func in _PASSING:
             return passed(args[0], outcome.detach())
-        if func in _PAIRED:
+        if func in _PAIRED and kwargs.keys() <= {"other", "alpha"}:  # division with rounding has no rule
             return _pair(_PAIRED[func], outcome, *args, **kwargs)
         return outcome
 
