@@ -217,7 +217,8 @@ RULES: Sequence[tuple[str, Callable[[str], Step]]] = (
     (r"--ckpt_path checkpoints/coco/", absent("checkpoints/coco/best.ckpt")),
     (r"prepare links .*--images", absent("no-such-pictures")),
     (r"prepare links|--data.link ", absent("no-such-regions")),
-    (r"report checkpoints/scenes$", absent("checkpoints/scenes")),
+    (r"(report|explain) checkpoints/scenes\b", absent("checkpoints/scenes")),
+    (r"explain truth-captioner ", absent("truth-captioner")),
     (r"compare .*--against ", absent("SmolLM2-135M-Instruct.Q4_1.gguf")),
     (r"(correlate|explain) hf:no-such-folder", absent("no-such-folder")),
     # What is here.

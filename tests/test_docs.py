@@ -168,7 +168,7 @@ def test_scores_of_shipped_weights_are_those_of_the_manifest(page):
 
 
 COPIES = {
-    "docs/limits.md": ("docs/attribution.md", "docs/study.md"),
+    "docs/limits.md": ("docs/truth.md", "docs/study.md"),
     "docs/findings.md": ("docs/probes.md",),
 }
 """Pages that repeat figures of others."""

@@ -60,6 +60,7 @@ def run(argv: list[str]) -> int:
 def _run(options: argparse.Namespace, settings: dict[str, Any]) -> int:
     recipe = yaml.safe_load(find_recipe(options.recipe).read_text(encoding="utf-8")) if options.recipe else None
     if options.truth:
+        from lit_attn.cli.studied_runs import runs_of
         from lit_attn.explain.truth_table import explain_truth
 
         chosen = _methods(options.methods) if options.methods else None
@@ -68,7 +69,7 @@ def _run(options: argparse.Namespace, settings: dict[str, Any]) -> int:
             raise UserError(f"--truth needs models of Scenes, whose causes are known; {foreign[0]!r} is none.")
         out = Path(options.out or "truth")
         explain_truth(
-            options.models,
+            [run for name in options.models for run in runs_of(name)],
             chosen,
             options.samples or 100,
             out,

@@ -1,30 +1,24 @@
 """Which method finds the true cause? Methods by tasks and alignments on Scenes, with seeds, as tables and a heat map.
 
 Every run is asked about the same samples. Its means over them are averaged over the runs that differ in nothing but their
-seed; the spread is the standard deviation over these runs (n - 1), and stands only where there are several. A study's folder
-stands for all of its runs that are finished.
+seed; the spread is the standard deviation over these runs (n - 1), and stands only where there are several.
 """
 
-import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from lit_attn.attribution.by_inputs import INPUT_METHODS
 from lit_attn.attribution.explain import METHODS, explain_subject
 from lit_attn.attribution.faithfulness import CHANCE, TRUTH_MEASURES, against_cause
 from lit_attn.drawing.truth_map import draw_truth
 from lit_attn.errors import UserError
-from lit_attn.explain.model import FOLDERS, OurModel, load_model
+from lit_attn.explain.model import OurModel, load_model
 from lit_attn.explain.ours import Chosen, cases
 from lit_attn.explain.outcome import write_table
 from lit_attn.files import write_text, written_whole
-from lit_attn.study.folder import read_study, run_folder, state_of
-
-log = logging.getLogger(__name__)
 
 WITHOUT_LRP = ("mac",)
 KINDS = {
@@ -53,8 +47,7 @@ def explain_truth(
         samples: Pictures or questions of each run.
         follow: Shows progress over the models.
     """
-    named = [run for name in models for run in runs_of(name)]
-    rows = [row for name in follow(named) for row in truth_of_run(name, methods, samples, recipe, settings)]
+    rows = [row for name in follow(models) for row in truth_of_run(name, methods, samples, recipe, settings)]
     if not rows:
         raise UserError("None of the samples has a known cause. The truth table needs models of Scenes.")
     summary = summarised(rows)
@@ -65,28 +58,6 @@ def explain_truth(
     with written_whole(out / "truth.png") as temporary:
         draw_truth(for_map).save(temporary, "PNG")
     return summary
-
-
-def runs_of(name: str, folders: Sequence[Path] = FOLDERS) -> list[str]:
-    """The runs of a study that are finished and can be explained; else the name itself."""
-    for folder in (Path(name), *(folder / name for folder in folders)):
-        study = read_study(folder)
-        if study is None:
-            continue
-        found = [run_folder(folder, cell) for cell in study.cells if state_of(folder, cell) == "done"]
-        runs = [run for run in found if _task(run / "config.yaml") in KINDS]
-        if not runs:
-            raise UserError(f"The study {folder} has no finished run of a model that can be explained.")
-        if len(runs) < len(study.cells):
-            log.warning("%s: %d of %d runs are finished and can be explained.", folder, len(runs), len(study.cells))
-        return [str(run) for run in runs]
-    return [name]
-
-
-def _task(config: Path) -> str:
-    """Class of the task that a run trains."""
-    raw = yaml.safe_load(config.read_text(encoding="utf-8")) if config.exists() else {}
-    return str(raw.get("model", {}).get("class_path", "")).rpartition(".")[2]
 
 
 def truth_of_run(
@@ -159,7 +130,8 @@ def summarised(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def markdown(rows: Sequence[Mapping[str, Any]], samples: int) -> str:
     """A table per measure: methods by settings."""
     settings = list(dict.fromkeys(row["setting"] for row in rows))
-    methods = list(dict.fromkeys(row["method"] for row in rows))
+    order = [*METHODS, *INPUT_METHODS]
+    methods = sorted({row["method"] for row in rows}, key=order.index)
     counts = {setting: next(row for row in rows if row["setting"] == setting) for setting in settings}
     lines = [
         "# Which method finds the true cause?",

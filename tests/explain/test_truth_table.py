@@ -2,9 +2,10 @@
 
 import pytest
 
+from lit_attn.cli.studied_runs import runs_of
 from lit_attn.drawing.truth_map import above_chance, draw_truth
 from lit_attn.errors import UserError
-from lit_attn.explain.truth_table import markdown, runs_of, summarised
+from lit_attn.explain.truth_table import markdown, summarised
 from lit_attn.run.folder import RunInfo
 from lit_attn.study.folder import StudyInfo, write_study
 
