@@ -29,12 +29,6 @@ def at_pairs(weights: Weights, pairs: Int[Tensor, "p 3"]) -> Float[Tensor, "p h"
     return weights[text, :, word, source].double()
 
 
-def on_columns(weights: Weights, rows: Int[Tensor, "x 2"], columns: Bool[Tensor, "x m"]) -> Float[Tensor, "x h"]:
-    """Attention of single words on sets of sources; a row is text, word."""
-    picked = weights[rows[:, 0], :, rows[:, 1]]  # x h m
-    return torch.einsum("xhm,xm->xh", picked.double(), columns.double())
-
-
 def summed(values: Float[Tensor, "x h"], item: Int[Tensor, " x"], items: int) -> Float[Tensor, "i h"]:
     """Values of rows, added up by the item that each row belongs to."""
     return values.new_zeros(items, values.shape[1]).index_add_(0, item, values)
