@@ -30,7 +30,7 @@ def default_solver() -> Solver:
 
 
 def with_scipy(capacity: Float[ndarray, "l n n"], source: int, sinks: ndarray) -> Float[ndarray, " m"]:
-    """A call costs about as much as solving, so it gets several sinks: copies of the graph with a common source and end."""
+    """A call has a cost of its own, so it gets several sinks: copies of the graph with a common source and end."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import maximum_flow
 

@@ -13,7 +13,7 @@ from torchmetrics import Metric
 from lit_attn.metrics.head_shares import HeadShares
 from lit_attn.nn.tape import AttentionRecord, Site
 from lit_attn.ops import shares
-from lit_attn.probes.memory import table
+from lit_attn.probes.places import table
 from lit_attn.probes.probe import Probe
 from lit_attn.probes.text import Align, Text, attention_of, concerns, text_of
 from lit_attn.types import Annotation

@@ -15,7 +15,8 @@ from torchmetrics import Metric
 from lit_attn.errors import UserError
 from lit_attn.metrics.grounding import GroundingChance, GroundingMass, PointingAccuracy
 from lit_attn.nn.tape import AttentionRecord, Site
-from lit_attn.probes.memory import marked, once, places
+from lit_attn.probes.memory import once
+from lit_attn.probes.places import marked, places
 from lit_attn.probes.probe import Probe
 from lit_attn.types import CaptionBatch
 

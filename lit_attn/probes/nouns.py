@@ -13,7 +13,7 @@ from torchmetrics import Metric
 from lit_attn.metrics.keyed_sums import KeyedSums
 from lit_attn.nn.tape import AttentionRecord, Site
 from lit_attn.ops.correlation import pearson
-from lit_attn.probes.memory import table
+from lit_attn.probes.places import table
 from lit_attn.probes.probe import Cell, Finding, HeadValue, Probe
 from lit_attn.probes.text import Align, Text, attention_of, concerns, text_of
 

@@ -15,7 +15,7 @@ from lit_attn.metrics.head_shares import HeadShares
 from lit_attn.metrics.pair_shares import PairShares
 from lit_attn.nn.tape import AttentionRecord, Site
 from lit_attn.ops import shares
-from lit_attn.probes.memory import marked
+from lit_attn.probes.places import marked
 from lit_attn.probes.probe import Cell, Probe
 from lit_attn.probes.text import Align, Text, WordAttention, attention_of, concerns, text_of
 from lit_attn.types import Annotation

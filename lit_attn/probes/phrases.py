@@ -20,6 +20,7 @@ from lit_attn.metrics.head_shares import HeadShares
 from lit_attn.metrics.shuffled import Shuffled
 from lit_attn.nn.tape import AttentionRecord, Site
 from lit_attn.ops import shares
+from lit_attn.probes.places import numbers
 from lit_attn.probes.probe import Probe
 from lit_attn.probes.spans import Asked, count_spans, span_rows, span_sums
 from lit_attn.probes.text import JOINT, Align, Text, attention_of, concerns, text_of
@@ -113,7 +114,7 @@ class PhraseGrounding(Probe):
             taken = np.zeros((1 + self.shuffles, len(asked)))
             for chosen in shuffled:
                 np.put_along_axis(taken, chosen, 1.0, 1)
-            listed = (torch.from_numpy(np.array(rows, np.int64)).to(device) for rows in (own, other))
+            listed = (numbers(rows, device) for rows in (own, other))
             text.kept[key] = span_rows(asked, text, width), *listed, torch.from_numpy(taken).to(device)
         return text.kept[key]
 

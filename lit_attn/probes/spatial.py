@@ -9,14 +9,13 @@ both are asked, and the names of the second end with `_regions`.
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-import numpy as np
-import torch
 from jaxtyping import Int
 from torch import Tensor
 from torchmetrics import Metric
 
 from lit_attn.metrics.head_shares import HeadShares
 from lit_attn.nn.tape import AttentionRecord, Site
+from lit_attn.probes.places import numbers
 from lit_attn.probes.probe import Probe
 from lit_attn.probes.spans import Asked, SpanRows, count_spans, span_rows, span_sums
 from lit_attn.probes.text import Align, Sources, Text, attention_of, concerns, text_of
@@ -97,8 +96,7 @@ def _spans(
                     if columns:
                         asked.append(Asked(c, parts[start][0], columns))
                         which.append(number)
-        numbers = torch.from_numpy(np.array(which, np.int64)).to(text.word_of.device)
-        text.kept[key] = span_rows(asked, text, width), numbers
+        text.kept[key] = span_rows(asked, text, width), numbers(which, text.word_of.device)
     found = text.kept[key]
     assert isinstance(found, tuple)
     return found

@@ -16,7 +16,8 @@ from torch import Tensor
 from lit_attn.errors import UserError
 from lit_attn.nn.tape import AttentionRecord, Site
 from lit_attn.ops.pieces import word_attention
-from lit_attn.probes.memory import once, places
+from lit_attn.probes.memory import once
+from lit_attn.probes.places import places
 from lit_attn.types import Annotation, CaptionBatch, ReadingBatch, TextBatch
 
 Align = Literal["predict", "input"]
