@@ -46,10 +46,15 @@ class KeyedSums(Metric):
 
     def compute(self) -> tuple[np.ndarray, np.ndarray]:
         """Keys, sorted, so that nothing depends on who saw what first, and the sums of all processes; all must ask."""
+        names, index, sums = self.numbered()
+        return np.array(names, str)[index], sums
+
+    def numbered(self) -> tuple[list[str], Int[np.ndarray, "x p"], Float[np.ndarray, "x s"]]:
+        """The same with numbers for words: all of them, sorted, and the numbers that make up each key."""
         own = [(list(self._numbers), self._parts, *_added(self._rows))] if self._rows else []
         shares = gathered(own)
         if not shares:
-            return np.empty((0, self._parts), str), np.empty((0, 0))
+            return [], np.empty((0, self._parts), np.int64), np.empty((0, 0))
         names = sorted({name for words, *_ in shares for name in words})
         place = {name: i for i, name in enumerate(names)}
         rows = []
@@ -57,7 +62,7 @@ class KeyedSums(Metric):
             numbers = [np.array([place[word] for word in words], np.int64)] * parts
             rows.append((_coded(numbers, _decoded(codes, parts)), values))
         codes, sums = _added(rows)
-        return np.array(names)[_decoded(codes, shares[0][1])], sums
+        return names, _decoded(codes, shares[0][1]), sums
 
     def reset(self) -> None:
         super().reset()

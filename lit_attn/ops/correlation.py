@@ -5,15 +5,19 @@ shuffles the second list: the share of shuffles, the list itself among them, who
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from scipy import special, stats
 
 SHUFFLES = 9999
 _TOLERANCE = 1e-12
 """Shuffles that only differ in rounding are as far from 0 as the list itself."""
+
+_KEPT = 2**21
+"""Numbers in a table of orders that is kept; a larger one is drawn anew."""
 
 Listed = Sequence[float | int] | np.ndarray
 Numbers = Float[np.ndarray, " n"]
@@ -54,10 +58,18 @@ def _correlate(x: Numbers, y: Numbers, shuffles: int, seed: int) -> Correlation:
     a, b = _centred(x), _centred(y)
     r = float(np.clip(a @ b, -1.0, 1.0))
     p = float(2 * special.betainc(n / 2 - 1, n / 2 - 1, 0.5 * (1 - abs(r))))
-    rng = np.random.default_rng(seed)
-    shuffled = rng.permuted(np.broadcast_to(b, (shuffles, n)), axis=1) @ a
-    extreme = int((np.abs(shuffled) >= abs(r) - _TOLERANCE).sum())
+    orders = _orders(n, shuffles, seed) if n * shuffles <= _KEPT else _drawn(n, shuffles, seed)
+    extreme = int((np.abs(b[orders] @ a) >= abs(r) - _TOLERANCE).sum())
     return Correlation(n, r, p, (1 + extreme) / (1 + shuffles))
+
+
+def _drawn(n: int, shuffles: int, seed: int) -> Int[np.ndarray, "s n"]:
+    """Random orders of n points."""
+    return np.random.default_rng(seed).permuted(np.broadcast_to(np.arange(n), (shuffles, n)), axis=1)
+
+
+_orders = lru_cache(maxsize=4)(_drawn)
+"""The same, kept: the sites of a network ask with the same n, at every validation."""
 
 
 def _centred(numbers: Numbers) -> Numbers:

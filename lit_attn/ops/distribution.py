@@ -18,8 +18,8 @@ Allowed = Bool[Tensor, "*#batch #q k"]
 
 
 def entropy(weights: Weights) -> Rows:
-    """Shannon entropy in nats, with 0 log 0 = 0. Several times as fast on a CPU as `torch.special.entr`."""
-    return -(weights * weights.clamp_min(torch.finfo(weights.dtype).tiny).log()).sum(-1)
+    """Shannon entropy in nats, with 0 log 0 = 0. Twice as fast on a CPU as `torch.special.entr`: one copy, edited in place."""
+    return weights.clamp_min(torch.finfo(weights.dtype).tiny).log_().mul_(weights).sum(-1).neg_()
 
 
 def normalized_entropy(weights: Weights, allowed: Allowed, own_entropy: Rows | None = None) -> Rows:

@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 
 import torch
-from jaxtyping import Bool, Float
-from torch import Tensor
 from torchmetrics import Metric
 
 from lit_attn.metrics.concentration import EffectiveKeys, HeadDiversity, LargestWeight, NormalizedEntropy, PaddingMass
 from lit_attn.nn.tape import AttentionRecord, Site
 from lit_attn.ops import distribution
 from lit_attn.probes.probe import Probe
+from lit_attn.probes.rows import chosen_rows
 
 
 class Concentration(Probe):
@@ -28,18 +27,11 @@ class Concentration(Probe):
         return found
 
     def update(self, metrics: Mapping[str, Metric], record: AttentionRecord, batch: object) -> None:
-        weights, exists, allowed = _existing(record)
+        if record.query_mask.all():
+            weights, allowed = record.weights, record.key_mask
+        else:
+            weights, allowed = chosen_rows(record, record.query_mask)
+        exists = torch.ones(len(weights), weights.shape[2], dtype=torch.bool, device=weights.device)
         entropy = distribution.entropy(weights)
         for metric in metrics.values():
             metric.update(weights, exists, allowed, entropy)
-
-
-def _existing(
-    record: AttentionRecord,
-) -> tuple[Float[Tensor, "b h q k"], Bool[Tensor, "b q"], Bool[Tensor, "b #q k"]]:
-    """Weights and masks; rows of padding are dropped where there are some, and the others become samples of one row."""
-    if record.query_mask.all():
-        return record.weights, record.query_mask, record.key_mask
-    weights = record.weights.transpose(1, 2)[record.query_mask].unsqueeze(2)
-    allowed = record.key_mask.expand(-1, record.query_mask.shape[1], -1)[record.query_mask].unsqueeze(1)
-    return weights, torch.ones_like(allowed[..., 0]), allowed

@@ -18,6 +18,8 @@ from lit_attn.probes.probe import Cell, Finding, HeadValue, Probe
 from lit_attn.probes.text import Align, Text, attention_of, concerns, text_of
 
 NOUN = ("NOUN",)
+USES = 0
+"""Number of the label "", which sorts before all others and counts how often a word was used."""
 
 
 class NounFrequency(Probe):
@@ -88,20 +90,20 @@ class TopObjects(Probe):
         metrics["objects"].update([names, ("", *labels)], index, np.column_stack([sums, uses])[hit].astype(float))
 
     def cells(self, site: Site, metrics: Mapping[str, Metric]) -> Iterable[Cell]:
-        keys, sums = metrics["objects"].compute()
-        if not len(keys):
+        metric = metrics["objects"]
+        assert isinstance(metric, KeyedSums)
+        names, index, sums = metric.numbered()
+        if not names or names[0]:
             return
-        uses = {str(word): int(n) for word, n in zip(keys[keys[:, 1] == "", 0], sums[keys[:, 1] == "", 2], strict=True)}
-        keys, sums = keys[keys[:, 1] != ""], sums[keys[:, 1] != ""]
-        words, word = np.unique(keys[:, 0], return_inverse=True)
-        order = np.lexsort((-sums[:, 0], word))  # stable: keys come sorted, so ties are in the order of labels
-        start = np.searchsorted(word[order], np.arange(len(words) + 1))
-        place = {str(name): i for i, name in enumerate(words)}
+        used = index[:, 1] == USES
+        uses = dict(zip(index[used, 0].tolist(), sums[used, 2].astype(int).tolist(), strict=True))
+        index, sums = index[~used], sums[~used]
+        order = np.lexsort((-sums[:, 0], index[:, 0]))  # stable: keys come sorted, so ties are in the order of labels
+        word = index[order, 0]
         for name in sorted(uses, key=lambda one: (-uses[one], one)):
-            i = place.get(name)
-            for row in order[start[i] : start[i + 1]][: self.most] if i is not None else ():
-                value, even = sums[row, :2] / uses[name]
-                yield Cell("objects", site.name, name, str(keys[row, 1]), float(value), float(even), uses[name])
+            best = order[slice(*np.searchsorted(word, (name, name + 1)))][: self.most]
+            for label, (value, even) in zip(index[best, 1], (sums[best, :2] / uses[name]).tolist(), strict=True):
+                yield Cell("objects", site.name, names[name], names[label], value, even, uses[name])
 
 
 def _chosen(text: Text, tags: tuple[str, ...]) -> tuple[tuple[torch.Tensor, torch.Tensor], tuple[str, ...], np.ndarray]:

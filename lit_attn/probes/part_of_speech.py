@@ -162,8 +162,7 @@ class AttentionMaps(Probe):
             assert isinstance(metric, PairShares)
             with metric.sync_context():
                 found, seen = metric.part / metric.whole.unsqueeze(1), metric.seen.tolist()
+            mean, even = found[..., :-1].mean(-1).tolist(), found[..., -1].tolist()
             for a, target in enumerate(names):
-                for g, source in enumerate(names):
-                    if seen[a]:
-                        value, even = float(found[a, g, :-1].mean()), float(found[a, g, -1])
-                        yield Cell(f"map_{name}", site.name, target, source, value, even, int(seen[a]))
+                for g, source in enumerate(names) if seen[a] else ():
+                    yield Cell(f"map_{name}", site.name, target, source, mean[a][g], even[a][g], int(seen[a]))
