@@ -23,6 +23,7 @@ from torchmetrics import Metric
 
 from lit_attn.callbacks.attention_files import Found, joined
 from lit_attn.callbacks.rereading import written_batch
+from lit_attn.callbacks.scalars import log_scalars
 from lit_attn.errors import UserError
 from lit_attn.probes.board import Board
 from lit_attn.probes.probe import Probe
@@ -104,9 +105,8 @@ class AttentionProbe(L.Callback):
         stage, board = stage_name(trainer) + OWN * self.own, self.board
         self._tell(trainer, pl_module)
         self._found = Found.of(board)
-        for (site, metric), mean in board.scalars(self._found.heads, self._found.steps).items():
-            value = torch.tensor(mean, dtype=torch.float64)
-            pl_module.log(f"{stage}/attention/{site}/{metric}", value, rank_zero_only=True)
+        means = board.scalars(self._found.heads, self._found.steps)
+        log_scalars(trainer, {f"{stage}/attention/{site}/{metric}": mean for (site, metric), mean in means.items()})
         others: list[Any] = trainer.callbacks  # type: ignore[attr-defined]
         alike = [one for one in others if isinstance(one, AttentionProbe) and one.own == self.own]
         if trainer.is_global_zero and self is alike[-1]:

@@ -41,9 +41,9 @@ class HeadShares(Metric):
 
     def update(self, part: Float[Tensor, "g k"], whole: Float[Tensor, "g k"], count: Float[Tensor, "g #k"]) -> None:
         """Sums of a batch, and how many rows or items they are of."""
-        self.part += part
-        self.whole += whole
-        self.seen += count
+        self.part.add_(part)
+        self.whole.add_(whole)
+        self.seen.add_(count)
 
     def add_items(self, shares: Float[Tensor, "g i k"]) -> None:
         """Means over items, each with a share of its own; NaN marks items that say nothing."""

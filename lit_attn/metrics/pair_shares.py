@@ -26,9 +26,9 @@ class PairShares(Metric):
         self.set_dtype(torch.float64)
 
     def update(self, part: Float[Tensor, "a g k"], whole: Float[Tensor, "a k"], count: Float[Tensor, " a"]) -> None:
-        self.part += part
-        self.whole += whole
-        self.seen += count
+        self.part.add_(part)
+        self.whole.add_(whole)
+        self.seen.add_(count)
 
     def compute(self) -> Float[Tensor, "a g k"]:
         """Shares by target, source and head; NaN where nothing was counted."""

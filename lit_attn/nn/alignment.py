@@ -97,7 +97,9 @@ class Alignment(nn.Module, ABC):
         bias: Float[Tensor, "*#batch #q k"] | None = None,
     ) -> tuple[Float[Tensor, "*batch q v"], align.Scores]:
         """Context and weights by the explicit path. Weights are those before dropout; `bias` adds to finished scores."""
-        scores = self(query, key) * temperature
+        scores = self(query, key)
+        if temperature != 1.0:
+            scores = scores * temperature
         weights = masked_softmax(scores if bias is None else scores + bias, mask)
         return F.dropout(weights, dropout, self.training) @ value, weights
 

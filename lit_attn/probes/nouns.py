@@ -5,17 +5,22 @@ lemma); its attention is the mean weight that it gets from a word that can see i
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
 
 import numpy as np
 import torch
+from jaxtyping import Float, Int
+from torch import Tensor
 from torchmetrics import Metric
 
 from lit_attn.metrics.keyed_sums import KeyedSums
 from lit_attn.nn.tape import AttentionRecord, Site
 from lit_attn.ops.correlation import pearson
-from lit_attn.probes.places import table
+from lit_attn.probes.places import joined, table
 from lit_attn.probes.probe import Cell, Finding, HeadValue, Probe
-from lit_attn.probes.text import Align, Text, attention_of, concerns, text_of
+from lit_attn.probes.text import Text, text_of
+from lit_attn.probes.words import Align, WordAttention, attention_of, concerns
+from lit_attn.types import Annotation
 
 NOUN = ("NOUN",)
 USES = 0
@@ -39,10 +44,9 @@ class NounFrequency(Probe):
         text = text_of(batch)
         found = attention_of(record, text, self.align, "words")
         at, names, name = _chosen(text, NOUN)
-        got = found.weights[:, :-1].mean(1).sum(1, dtype=torch.float64)  # c m
-        seen = (found.weights[:, -1] > 0).sum(1).double()
-        rows = torch.stack([torch.ones_like(at[0], dtype=torch.float64), seen[at], got[at]], 1).cpu().numpy()
-        metrics["nouns"].update([names], name[:, None], rows)
+        got = (found.rows[:, None, None].to(found.weights.dtype) @ found.weights)[:, :, 0].mean(1)  # c m
+        rows = torch.stack([torch.ones_like(at[0], dtype=torch.float64), _seen(found)[at], got[at].double()], 1)
+        metrics["nouns"].update([names], name[:, None], rows.cpu().numpy())
 
     def findings(self, values: Sequence[HeadValue], metrics: Mapping[str, Mapping[str, Metric]]) -> list[Finding]:
         found = []
@@ -76,18 +80,17 @@ class TopObjects(Probe):
         found = attention_of(record, text, self.align, "regions")
         (texts, words), names, name = _chosen(text, self.tags)
         usable = found.rows[texts, words]
-        picked = found.weights[texts[usable], :, words[usable]]  # x k r
-        each = torch.stack([picked[:, :-1].mean(1), picked[:, -1]], -1).double().flatten(0, 1).cpu().numpy()
+        at, lemma = (texts[usable], words[usable]), name[usable.cpu().numpy()]
+        each = found.with_even(("objects of", self.tags), lambda attention: _on_regions(attention, *at)).cpu().numpy()
         labels, label = _labels(text)
-        columns = label[texts[usable].cpu().numpy()][:, : picked.shape[-1]]
-        lemma = name[usable.cpu().numpy()]
         size = len(labels) + 1
-        place = (lemma[:, None] * size + columns).ravel()
-        sums = np.stack([np.bincount(place, column, len(names) * size) for column in each.T], 1)
+        place = (lemma[:, None] * size + label[at[0].cpu().numpy()][:, : each.shape[1]]).ravel()
+        sums = [np.bincount(place, each[..., column].ravel(), len(names) * size) for column in (0, 1)]
         uses = np.bincount(lemma * size, minlength=len(names) * size)  # the label "" counts uses
-        hit = np.flatnonzero(sums.any(1) | (uses > 0))
+        hit = np.flatnonzero((sums[0] != 0) | (sums[1] != 0) | (uses > 0))
         index = np.stack(np.divmod(hit, size), 1)
-        metrics["objects"].update([names, ("", *labels)], index, np.column_stack([sums, uses])[hit].astype(float))
+        values = np.stack([sums[0][hit], sums[1][hit], uses[hit]], 1).astype(np.float64)
+        metrics["objects"].update([names, ("", *labels)], index, values)
 
     def cells(self, site: Site, metrics: Mapping[str, Metric]) -> Iterable[Cell]:
         metric = metrics["objects"]
@@ -97,44 +100,51 @@ class TopObjects(Probe):
             return
         used = index[:, 1] == USES
         uses = dict(zip(index[used, 0].tolist(), sums[used, 2].astype(int).tolist(), strict=True))
-        index, sums = index[~used], sums[~used]
-        order = np.lexsort((-sums[:, 0], index[:, 0]))  # stable: keys come sorted, so ties are in the order of labels
-        word = index[order, 0]
+        index, sums = index[~used], sums[~used]  # sorted by word, then by label
         for name in sorted(uses, key=lambda one: (-uses[one], one)):
-            best = order[slice(*np.searchsorted(word, (name, name + 1)))][: self.most]
+            start, end = np.searchsorted(index[:, 0], (name, name + 1)).tolist()
+            best = start + np.argsort(-sums[start:end, 0], kind="stable")[: self.most]  # ties in the order of labels
             for label, (value, even) in zip(index[best, 1], (sums[best, :2] / uses[name]).tolist(), strict=True):
                 yield Cell("objects", site.name, names[name], names[label], value, even, uses[name])
 
 
-def _chosen(text: Text, tags: tuple[str, ...]) -> tuple[tuple[torch.Tensor, torch.Tensor], tuple[str, ...], np.ndarray]:
+def _seen(found: WordAttention) -> Float[Tensor, "c m"]:
+    """How many words could attend to each word; the same at all sites with the same mask."""
+    assert found.even is not None
+    even = found.even
+    if "seen" not in even.kept:
+        even.kept["seen"] = ((even.weights[:, 0] > 0) & even.rows.unsqueeze(-1)).sum(1).double()
+    return even.kept["seen"]
+
+
+def _on_regions(found: WordAttention, texts: Int[Tensor, " x"], words: Int[Tensor, " x"]) -> Float[Tensor, "x r 1"]:
+    """What words give to regions, the mean over heads."""
+    return found.weights[texts, :, words].mean(1).double().unsqueeze(-1)
+
+
+def _chosen(text: Text, tags: tuple[str, ...]) -> tuple[tuple[Tensor, Tensor], tuple[str, ...], np.ndarray]:
     """Text and place of all words with these tags, their different lemmas, and which of them each has."""
     key = ("chosen", tags)
     if key not in text.kept:
-        found = [
-            (c, i, annotation.lemmas[i])
-            for c, annotation in enumerate(text.annotations)
-            if annotation is not None
-            for i in range(text.lengths[c])
-            if annotation.pos[i] in tags
-        ]
-        places = table([(c, i) for c, i, _ in found], 2, text.word_of.device)
+
+        def own(c: int, annotation: Annotation) -> tuple[np.ndarray, tuple[str, ...]]:
+            found = [i for i, tag in enumerate(annotation.pos[: text.lengths[c]]) if tag in tags]
+            return table([(i,) for i in found], 1), tuple(annotation.lemmas[i] for i in found)
+
+        each = text.each(key, own)
         number: dict[str, int] = {}
-        lemmas = np.array([number.setdefault(lemma, len(number)) for _, _, lemma in found], np.int64)
+        lemmas = np.array([number.setdefault(lemma, len(number)) for _, own in each for lemma in own], np.int64)
+        places = torch.from_numpy(joined([own for own, _ in each], 1)).to(text.device)
         text.kept[key] = places.unbind(1), tuple(number), lemmas
-    kept = text.kept[key]
-    assert isinstance(kept, tuple)
-    return kept
+    return cast(tuple[tuple[Tensor, Tensor], tuple[str, ...], np.ndarray], text.kept[key])
 
 
 def _labels(text: Text) -> tuple[tuple[str, ...], np.ndarray]:
     """The different labels of all regions, and which of them, from 1, each region of each text has; 0 behind the last."""
     if "labels" not in text.kept:
-        number = {label: i for i, label in enumerate(sorted({one for own in text.region_labels for one in own}), 1)}
+        pictures = {id(own): own for own in text.region_labels}  # many texts are about the same one
+        number = {label: i for i, label in enumerate(sorted({one for own in pictures.values() for one in own}), 1)}
         widest = max(map(len, text.region_labels), default=0)
-        found = np.zeros((len(text.region_labels), widest), np.int64)
-        for row, own in zip(found, text.region_labels, strict=True):
-            row[: len(own)] = [number[label] for label in own]
-        text.kept["labels"] = tuple(number), found
-    kept = text.kept["labels"]
-    assert isinstance(kept, tuple)
-    return kept
+        rows = {key: [number[one] for one in own] + [0] * (widest - len(own)) for key, own in pictures.items()}
+        text.kept["labels"] = tuple(number), table([rows[id(own)] for own in text.region_labels], widest)
+    return cast(tuple[tuple[str, ...], np.ndarray], text.kept["labels"])

@@ -7,15 +7,17 @@ counts in the denominator, so both are given: `object_words` without it, `object
 from collections.abc import Mapping, Sequence
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 from torchmetrics import Metric
 
 from lit_attn.metrics.head_shares import HeadShares
 from lit_attn.nn.tape import AttentionRecord, Site
-from lit_attn.ops import shares
 from lit_attn.ops.correlation import pearson
-from lit_attn.probes.part_of_speech import on_tags
+from lit_attn.probes.part_of_speech import members
 from lit_attn.probes.probe import Finding, HeadValue, Probe
-from lit_attn.probes.text import Align, attention_of, concerns, text_of
+from lit_attn.probes.text import text_of
+from lit_attn.probes.words import Align, WordAttention, attention_of, concerns
 
 SETS = {"object_words": ("DET", "ADJ", "NOUN"), "relation_words": ("VERB", "ADP")}
 START = "_start"
@@ -43,18 +45,10 @@ class ObjectWords(Probe):
         }
 
     def update(self, metrics: Mapping[str, Metric], record: AttentionRecord, batch: object) -> None:
-        text = text_of(batch)
-        found = attention_of(record, text, self.align, "words")
-        seen = found.sees.flatten()
-        rows = on_tags(found, text, tuple(SETS.values())).permute(3, 0, 2, 1).flatten(1, 2)[:, seen]  # g x k
-        wholes = [
-            whole.double().transpose(1, 2).flatten(0, 1)[seen].expand_as(rows) for whole in (found.on_all, found.total)
-        ]
-        macro, micro = metrics["macro"], metrics["micro"]
-        assert isinstance(macro, HeadShares)
-        macro.add_items(torch.cat([shares.ratio(rows, whole) for whole in wholes]))
-        sums = torch.cat([whole.sum(1) for whole in wholes])
-        micro.update(rows.sum(1).repeat(2, 1), sums, seen.sum().double().expand(len(sums), 1))
+        found = attention_of(record, text_of(batch), self.align, "words")
+        mean, counts, parts, wholes = found.with_even("object words", _asked)
+        metrics["macro"].update(mean, counts, counts)
+        metrics["micro"].update(parts, wholes, found.sees.sum().double().expand(len(parts), 1))
 
     def findings(self, values: Sequence[HeadValue], metrics: Mapping[str, Mapping[str, Metric]]) -> list[Finding]:
         found = []
@@ -63,6 +57,18 @@ class ObjectWords(Probe):
                 x, y = (_heads(values, name, stack, metrics) for name in (one, two))
                 found.append(Finding(f"{one}, {two}", stack, *pearson(x, y)))
         return found
+
+
+def _asked(found: WordAttention) -> Float[Tensor, "4 g h"]:
+    """Over all words that see a word: sums of their shares, counts of these, sums of parts and of wholes; without START, then
+    with it."""
+    rows = found.by_tag[found.sees]  # x t h
+    part = members(found.text.tags[0], tuple(SETS.values()), rows) @ rows[:, :-1]  # x g h
+    whole = torch.stack([rows[:, -1], found.total.transpose(1, 2)[found.sees].double()]).unsqueeze(2)  # start x 1 h
+    said = whole > 0
+    each = torch.where(said, part / whole, 0.0)
+    sums = [each.sum(1), said.sum(1), part.sum(0).expand(2, -1, -1), whole.sum(1)]
+    return torch.stack([one.expand_as(sums[0]).flatten(0, 1) for one in sums])
 
 
 def stack_of(site: str) -> str:

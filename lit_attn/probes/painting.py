@@ -6,7 +6,6 @@ know what lies where (Scenes), the map of a word is held against the cells of wh
 
 import math
 from collections.abc import Mapping
-from typing import final
 
 import torch
 import torch.nn.functional as F
@@ -22,14 +21,6 @@ from lit_attn.types import SynthesisBatch
 
 SPREAD = ("word_entropy", "word_coverage", "word_coverage_chance")
 PLACES = ("word_mass", "word_mass_chance", "word_pointing", "word_pointing_chance")
-
-
-@final
-class RowMean(HeadMean):
-    """Mean per head of values that are already there; NaN is not counted."""
-
-    def update(self, values: Float[Tensor, "b h n"]) -> None:
-        self.add(values)
 
 
 class WordsInPicture(Probe):
@@ -48,7 +39,7 @@ class WordsInPicture(Probe):
     def metrics(self, site: Site) -> dict[str, Metric]:
         if (site.query_stream, site.key_stream) != ("pixels", "words"):
             return {}
-        return {name: RowMean(site.num_heads) for name in (*SPREAD, *PLACES)}
+        return {name: HeadMean(site.num_heads, [name]) for name in (*SPREAD, *PLACES)}
 
     def update(self, metrics: Mapping[str, Metric], record: AttentionRecord, batch: object) -> None:
         assert isinstance(batch, SynthesisBatch)
@@ -61,7 +52,7 @@ class WordsInPicture(Probe):
         if batch.word_cells is not None:
             values |= in_place(weights, at_positions(batch.word_cells, weights.shape[2]) & said.unsqueeze(-1))
         for name, rows in values.items():
-            metrics[name].update(rows)
+            metrics[name].update(rows.unsqueeze(0))
 
 
 def covered(weights: Float[Tensor, "b h q k"], said: Bool[Tensor, "b k"]) -> Float[Tensor, "b h 1"]:

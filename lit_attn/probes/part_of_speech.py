@@ -4,10 +4,12 @@ P(tag) is the attention on words with this tag over the attention on all words, 
 part in either, unless asked for, and rows are not renormalised: the ratio does that.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
+import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torchmetrics import Metric
 
@@ -15,9 +17,10 @@ from lit_attn.metrics.head_shares import HeadShares
 from lit_attn.metrics.pair_shares import PairShares
 from lit_attn.nn.tape import AttentionRecord, Site
 from lit_attn.ops import shares
-from lit_attn.probes.places import marked
+from lit_attn.probes.places import joined, marked, table
 from lit_attn.probes.probe import Cell, Probe
-from lit_attn.probes.text import Align, Text, WordAttention, attention_of, concerns, text_of
+from lit_attn.probes.text import Text, text_of
+from lit_attn.probes.words import Align, WordAttention, attention_of, concerns
 from lit_attn.types import Annotation
 
 TAGS = ("DET", "NOUN", "ADJ", "VERB", "ADP")
@@ -28,57 +31,10 @@ UNIVERSAL = (
 )  # fmt: skip
 
 
-def tags_in(text: Text) -> tuple[tuple[str, ...], Bool[Tensor, "c n t"]]:
-    """The tags that occur, and which word of each text has which."""
-    if "tags" not in text.kept:
-        seen = {tag for annotation in text.annotations if annotation is not None for tag in annotation.pos}
-        names = tuple(sorted(seen))
-        text.kept["tags"] = names, _grouped(text, names, lambda annotation: annotation.pos)
-    kept = text.kept["tags"]
-    assert isinstance(kept, tuple)
-    return kept
-
-
-def worded(text: Text, words: tuple[str, ...]) -> Bool[Tensor, "c n g"]:
-    """Which word of each text is which of these."""
-    if ("words", words) not in text.kept:
-        text.kept["words", words] = _grouped(text, words, lambda annotation: annotation.tokens)
-    kept = text.kept["words", words]
-    assert isinstance(kept, Tensor)
-    return kept
-
-
-def _grouped(
-    text: Text, names: Sequence[str], labels: Callable[[Annotation], tuple[str, ...]]
-) -> Bool[Tensor, "c n g"]:
-    place = {name: g for g, name in enumerate(names)}
-    hits = [
-        (c, i, place[label])
-        for c, annotation in enumerate(text.annotations)
-        if annotation is not None
-        for i, label in enumerate(labels(annotation)[: text.lengths[c]])
-        if label in place
-    ]
-    return marked(hits, (len(text.lengths), text.longest, len(names)), text.word_of.device)
-
-
-def by_tag(found: WordAttention, text: Text) -> Float[Tensor, "c k n t"]:
-    """Attention of every word on those of each tag that occurs; several probes ask for it."""
-    if "by_tag" not in found.kept:
-        found.kept["by_tag"] = shares.by_group(found.weights, tags_in(text)[1])
-    return found.kept["by_tag"]
-
-
-def _members(text: Text, sets: Sequence[Sequence[str]]) -> Float[Tensor, "t g"]:
+def members(names: Sequence[str], sets: Sequence[Sequence[str]], like: Tensor) -> Float[Tensor, "g t"]:
     """Which of the tags that occur belongs to which set."""
-    names = tags_in(text)[0]
-    member = torch.tensor([[name in chosen for chosen in sets] for name in names], dtype=torch.float64)
-    return member.reshape(len(names), len(sets)).to(text.word_of.device)
-
-
-def on_tags(found: WordAttention, text: Text, sets: Sequence[Sequence[str]]) -> Float[Tensor, "c k n g"]:
-    """Attention of every word on words with one of the tags of each set."""
-    return by_tag(found, text) @ _members(text, sets)
+    member = [[name in chosen for name in names] for chosen in sets]
+    return torch.tensor(member, dtype=like.dtype, device=like.device).reshape(len(sets), len(names))
 
 
 class PartOfSpeech(Probe):
@@ -100,9 +56,18 @@ class PartOfSpeech(Probe):
     def update(self, metrics: Mapping[str, Metric], record: AttentionRecord, batch: object) -> None:
         text = text_of(batch)
         found = attention_of(record, text, self.align, "words")
-        part = (by_tag(found, text).sum((0, 2)) @ _members(text, [[tag] for tag in self.tags])).T  # g k
-        whole = found.total.double() if self.include_start else found.on_all
-        metrics["pos"].update(part, whole.sum((0, 2)).expand_as(part), found.sees.sum().double().expand(len(part), 1))
+        sums = found.with_even("tags", _from_all)
+        part = members(text.tags[0], [[tag] for tag in self.tags], sums) @ sums[:-1]
+        whole = found.with_even("total", _total) if self.include_start else sums[-1]
+        metrics["pos"].update(part, whole.expand_as(part), found.sees.sum().double().expand(len(part), 1))
+
+
+def _from_all(found: WordAttention) -> Float[Tensor, "g h"]:
+    return found.between_tags.sum(0)
+
+
+def _total(found: WordAttention) -> Float[Tensor, " h"]:
+    return (found.total.double() * found.rows.unsqueeze(1)).sum((0, 2))
 
 
 class AttentionMaps(Probe):
@@ -129,32 +94,17 @@ class AttentionMaps(Probe):
     def update(self, metrics: Mapping[str, Metric], record: AttentionRecord, batch: object) -> None:
         text = text_of(batch)
         found = attention_of(record, text, self.align, "words")
-        names, tags = tags_in(text)
-        place = [UNIVERSAL.index(name) for name in names if name in UNIVERSAL]
-        known = [name in UNIVERSAL for name in names]
-        self._add(metrics["map_pos"], by_tag(found, text)[..., known], found, tags[..., known], place)
+        names, tags = text.tags
+        known = [g for g, name in enumerate(names) if name in UNIVERSAL]
+        between = found.with_even("between tags", _between)[known]
+        at = [UNIVERSAL.index(names[g]) for g in known]
+        _add(metrics["map_pos"], between[:, known], between[:, -1], (tags & found.sees.unsqueeze(-1))[..., known], at)
         if self.words:
-            chosen = worded(text, self.words)
-            by_word = shares.by_group(found.weights, chosen)
-            self._add(metrics["map_words"], by_word, found, chosen, list(range(len(self.words))))
-
-    def _add(
-        self,
-        metric: Metric,
-        by_source: Float[Tensor, "c k n g"],
-        found: WordAttention,
-        groups: Bool[Tensor, "c n g"],
-        place: Sequence[int],
-    ) -> None:
-        """Groups stand at these rows and columns of the map."""
-        assert isinstance(metric, PairShares)
-        targets = groups & found.sees.unsqueeze(-1)
-        part, whole, seen = (torch.zeros_like(state) for state in (metric.part, metric.whole, metric.seen))
-        at = torch.tensor(place, dtype=torch.long, device=part.device)
-        part[at.unsqueeze(1), at] = shares.from_groups(by_source, targets)
-        whole[at] = shares.from_groups(found.on_all.unsqueeze(-1), targets)[:, 0]
-        seen[at] = targets.sum((0, 1)).double()
-        metric.update(part, whole, seen)
+            chosen = _worded(text, self.words) & found.sees.unsqueeze(-1)
+            by_word = found.with_even(
+                ("by word", self.words), partial(_between_words, chosen=_worded(text, self.words))
+            )
+            _add(metrics["map_words"], by_word[:, :-1], by_word[:, -1], chosen, range(len(self.words)))
 
     def cells(self, site: Site, metrics: Mapping[str, Metric]) -> Iterable[Cell]:
         for name, names in self._groups().items():
@@ -166,3 +116,42 @@ class AttentionMaps(Probe):
             for a, target in enumerate(names):
                 for g, source in enumerate(names) if seen[a] else ():
                     yield Cell(f"map_{name}", site.name, target, source, mean[a][g], even[a][g], int(seen[a]))
+
+
+def _between(found: WordAttention) -> Float[Tensor, "t g h"]:
+    return found.between_tags
+
+
+def _between_words(found: WordAttention, chosen: Bool[Tensor, "c n g"]) -> Float[Tensor, "g s h"]:
+    """From chosen words to chosen words and, last, to all."""
+    groups = torch.cat([chosen, found.text.exists.unsqueeze(-1)], -1)
+    return shares.from_groups(shares.by_group(found.weights, groups), chosen & found.rows.unsqueeze(-1))
+
+
+def _worded(text: Text, words: tuple[str, ...]) -> Bool[Tensor, "c n g"]:
+    """Which word of each text is which of these."""
+    number = {word: g for g, word in enumerate(words)}
+
+    def own(c: int, annotation: Annotation) -> Int[np.ndarray, "x 2"]:
+        tokens = annotation.tokens[: text.lengths[c]]
+        return table([(i, number[token]) for i, token in enumerate(tokens) if token in number], 2)
+
+    found = joined(text.each(("words", words), own), 2)
+    return marked(found, (len(text.lengths), text.longest, len(words)), text.device)
+
+
+def _add(
+    metric: Metric,
+    part: Float[Tensor, "a a k"],
+    whole: Float[Tensor, "a k"],
+    targets: Bool[Tensor, "c n a"],
+    place: Sequence[int],
+) -> None:
+    """Groups stand at these rows and columns of the map."""
+    assert isinstance(metric, PairShares)
+    at = torch.tensor(place, dtype=torch.long, device=part.device)
+    parts, wholes, seen = (torch.zeros_like(state) for state in (metric.part, metric.whole, metric.seen))
+    parts[at.unsqueeze(1), at] = part
+    wholes[at] = whole
+    seen[at] = targets.sum((0, 1)).double()
+    metric.update(parts, wholes, seen)

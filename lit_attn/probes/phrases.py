@@ -7,12 +7,13 @@ In a joint sequence with OCR tokens, as M4C's, the same is asked of the tokens t
 """
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import partial
+from typing import NamedTuple, cast
 from zlib import crc32
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 from torchmetrics import Metric
 
@@ -20,10 +21,12 @@ from lit_attn.metrics.head_shares import HeadShares
 from lit_attn.metrics.shuffled import Shuffled
 from lit_attn.nn.tape import AttentionRecord, Site
 from lit_attn.ops import shares
-from lit_attn.probes.places import numbers
+from lit_attn.probes.places import joined, table
 from lit_attn.probes.probe import Probe
-from lit_attn.probes.spans import Asked, count_spans, span_rows, span_sums
-from lit_attn.probes.text import JOINT, Align, Text, attention_of, concerns, text_of
+from lit_attn.probes.spans import Asked, SpanRows, TextSpans, count_spans, span_rows, span_sums, text_spans
+from lit_attn.probes.text import Sources, Text, text_of
+from lit_attn.probes.words import JOINT, Align, attention_of, concerns
+from lit_attn.types import Annotation, Phrase
 
 
 class PhraseGrounding(Probe):
@@ -57,70 +60,90 @@ class PhraseGrounding(Probe):
         if "ocr" in metrics and text.ocr_object is not None:
             self._read(metrics["ocr"], record, text)
         found = attention_of(record, text, self.align, "regions")
-        width = found.weights.shape[-1]
-        spans, own, other, taken = self._asked(text, width)
-        if not spans.items:
+        asked = self._asked(text, found.weights.shape[-1])
+        if not asked.spans.items:
             return
-        part, whole = span_sums(found, spans, found.total)
+        part, whole = span_sums(found, asked.spans, "phrases")
         macro, micro, swapped, test = (metrics[name] for name in ("macro", "micro", "swapped", "phrase_p"))
         assert isinstance(macro, HeadShares)
         assert isinstance(micro, HeadShares)
         assert isinstance(swapped, HeadShares)
-        count_spans(macro, micro, torch.zeros_like(own), part[own], whole[own])
+        count_spans(macro, micro, torch.zeros_like(asked.own), part[asked.own], whole[asked.own])
         each = shares.ratio(part, whole)
-        swapped.add_items(each[other].unsqueeze(0))
-        heads: Float[Tensor, "i h"] = torch.where(each.isnan(), 0.0, each)[:, :-1]
-        sums = taken @ heads
-        test.update(sums[0], sums[1:], int(taken[0].sum()))
+        swapped.add_items(each[asked.other].unsqueeze(0))
+        sums = asked.taken @ each.nan_to_num(nan=0.0)[:, :-1]
+        test.update(sums[0], sums[1:], asked.tested)
 
     def _read(self, metric: Metric, record: AttentionRecord, text: Text) -> None:
         """Of phrases on OCR tokens."""
         assert isinstance(metric, HeadShares)
         found = attention_of(record, text, self.align, "ocr")
-        asked = [
-            Asked(c, p.span, tokens)
-            for c, annotation in enumerate(text.annotations)
-            for p in (annotation.phrases if annotation else ())
-            if p.span[0] < text.lengths[c] and (tokens := text.regions_of(c, p.objects, "ocr"))
-        ]
-        if asked:
-            spans = span_rows(asked, text, found.weights.shape[-1])
-            metric.add_items(shares.ratio(*span_sums(found, spans, found.total)).unsqueeze(0))
+        width = found.weights.shape[-1]
 
-    def _asked(self, text: Text, width: int):  # type: ignore[no-untyped-def]
-        """Every phrase with the regions of every linked phrase of its text: spans, which are a phrase with its own, which are
-        one with things that it does not name, and per shuffle (the first: none) how often to take each."""
+        def own(c: int, annotation: Annotation) -> TextSpans:
+            asked = [Asked(p.span, tokens) for p, tokens in _linked(text, c, annotation, "ocr")]
+            return text_spans(asked, text.lengths[c], width)
+
+        spans = span_rows(text.each(("phrases on OCR", width), own, "ocr"), text.device)
+        if spans.items:
+            metric.add_items(shares.ratio(*span_sums(found, spans, "phrases on OCR")).unsqueeze(0))
+
+    def _asked(self, text: Text, width: int) -> "_Asked":
+        """Every phrase with the regions of every linked phrase of its text."""
         key = ("phrases", width, self.shuffles)
         if key not in text.kept:
-            asked: list[Asked] = []
-            own, other, shuffled = [], [], []
-            for c, annotation in enumerate(text.annotations):
-                inside = [p for p in annotation.phrases if p.span[0] < text.lengths[c]] if annotation else []
-                linked = [(p, regions) for p in inside if (regions := text.regions_of(c, p.objects))]
-                start, size = len(asked), len(linked)
-                asked += [Asked(c, p.span, regions) for p, _ in linked for _, regions in linked]
-                own += [start + i * size + i for i in range(size)]
-                other += [
-                    start + i * size + j
-                    for i, (p, _) in enumerate(linked)
-                    for j, (q, _) in enumerate(linked)
-                    if not set(p.objects) & set(q.objects)
-                ]
-                if size > 1:
-                    name = text.sample_id[c] if text.sample_id else annotation.text if annotation else ""
-                    orders = _orders(name, size, self.shuffles)
-                    shuffled.append(start + np.arange(size) * size + orders)  # 1 + shuffles, size
-            device = text.word_of.device
-            taken = np.zeros((1 + self.shuffles, len(asked)))
-            for chosen in shuffled:
-                np.put_along_axis(taken, chosen, 1.0, 1)
-            listed = (numbers(rows, device) for rows in (own, other))
-            text.kept[key] = span_rows(asked, text, width), *listed, torch.from_numpy(taken).to(device)
-        return text.kept[key]
+            each = text.each(key, partial(self._of_text, text, width), "regions")
+            spans = span_rows([one.spans for one in each], text.device)
+            first = np.cumsum([0, *(one.spans.items for one in each)])
+            own, other = (
+                torch.from_numpy(rows[:, 1] + first[rows[:, 0]]).to(text.device)
+                for rows in (joined([one.own for one in each], 1), joined([one.other for one in each], 1))
+            )
+            some = [first[c] + one.orders for c, one in enumerate(each) if one.orders.size]
+            taken = np.zeros((1 + self.shuffles, spans.items))
+            if some:
+                np.put_along_axis(taken, np.concatenate(some, 1), 1.0, 1)
+            tested = sum(one.shape[1] for one in some)
+            text.kept[key] = _Asked(spans, own, other, torch.from_numpy(taken).to(text.device), tested)
+        return cast(_Asked, text.kept[key])
+
+    def _of_text(self, text: Text, width: int, c: int, annotation: Annotation) -> "_OfText":
+        linked = _linked(text, c, annotation, "regions")
+        pairs = [(p, q) for p, _ in linked for q, _ in linked]
+        spans = text_spans([Asked(p.span, regions) for p, _ in linked for _, regions in linked], text.lengths[c], width)
+        size, name = len(linked), text.sample_id[c] if text.sample_id else annotation.text
+        orders = np.arange(size) * size + _orders(name, size, self.shuffles) if size > 1 else np.empty((0, 0), np.int64)
+        other = [i for i, (p, q) in enumerate(pairs) if not set(p.objects) & set(q.objects)]
+        return _OfText(spans, table([(i * size + i,) for i in range(size)], 1), table([(i,) for i in other], 1), orders)
 
 
-@lru_cache(maxsize=16384)
-def _orders(name: str, size: int, shuffles: int) -> np.ndarray:
+class _Asked(NamedTuple):
+    """Spans: which are a phrase with its own objects, which one with things that it does not name, per shuffle (the first: none)
+    how often to take each, and how many phrases are shuffled."""
+
+    spans: SpanRows
+    own: Int[Tensor, " i"]
+    other: Int[Tensor, " j"]
+    taken: Float[Tensor, "s n"]
+    tested: int
+
+
+class _OfText(NamedTuple):
+    """The same for one text; `orders` lists what each shuffle takes."""
+
+    spans: TextSpans
+    own: Int[np.ndarray, "i 1"]
+    other: Int[np.ndarray, "j 1"]
+    orders: Int[np.ndarray, "s i"]
+
+
+def _linked(text: Text, c: int, annotation: Annotation, sources: Sources) -> list[tuple[Phrase, list[int]]]:
+    """The phrases of a text that name something among the sources, and these sources."""
+    inside = (p for p in annotation.phrases if p.span[0] < text.lengths[c])
+    return [(p, regions) for p in inside if (regions := text.regions_of(c, p.objects, sources))]
+
+
+def _orders(name: str, size: int, shuffles: int) -> Int[np.ndarray, "s i"]:
     """The order as it is, then shuffled ones that depend on the text alone."""
     rng = np.random.default_rng(crc32(name.encode()))
     drawn = rng.permuted(np.tile(np.arange(size), (shuffles, 1)), axis=1)

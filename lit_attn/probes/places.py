@@ -1,4 +1,4 @@
-"""How do lists of places, as annotations give them, become tensors?"""
+"""How do places, as annotations give them, become tensors? Tables of single texts, joined to one of the batch."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 
-def places(things: list[int]) -> dict[int, list[int]]:
+def places(things: Sequence[int]) -> dict[int, list[int]]:
     """Where each thing stands in a list."""
     found: dict[int, list[int]] = {}
     for place, thing in enumerate(things):
@@ -16,19 +16,19 @@ def places(things: list[int]) -> dict[int, list[int]]:
     return found
 
 
-def table(rows: Sequence[tuple[int, ...]], width: int, device: torch.device) -> Int[Tensor, "x w"]:
-    """Rows of places; through numpy, which reads long lists faster than torch."""
-    return torch.from_numpy(np.array(rows, np.int64).reshape(-1, width)).to(device)
+def table(rows: Sequence[Sequence[int]], width: int) -> Int[np.ndarray, "x w"]:
+    """Rows of places; there may be none."""
+    return np.array(rows, np.int64).reshape(-1, width)
 
 
-def numbers(values: Sequence[int], device: torch.device) -> Int[Tensor, " x"]:
-    """One place each."""
-    return table([(value,) for value in values], 1, device)[:, 0]
+def joined(tables: Sequence[Int[np.ndarray, "_ w"]], width: int) -> Int[np.ndarray, "x v"]:
+    """The rows of the tables of all texts, each with the number of its text before it."""
+    text = np.repeat(np.arange(len(tables)), [len(one) for one in tables])
+    return np.column_stack([text, np.concatenate([np.empty((0, width), np.int64), *tables])])
 
 
-def marked(rows: Sequence[tuple[int, ...]], shape: tuple[int, ...], device: torch.device) -> Bool[Tensor, "..."]:
+def marked(rows: Int[np.ndarray, "x w"], shape: tuple[int, ...], device: torch.device) -> Bool[Tensor, "..."]:
     """True at these places."""
     found = np.zeros(shape, bool)
-    if rows:
-        found[tuple(np.array(rows, np.int64).T)] = True
+    found[tuple(rows.T)] = True
     return torch.from_numpy(found).to(device)

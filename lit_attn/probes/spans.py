@@ -1,6 +1,7 @@
 """Which share of their attention do the words of a span give to some sources? Paper (b)'s Eq. 3, for spans of many texts."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -10,63 +11,77 @@ from torch import Tensor
 
 from lit_attn.metrics.head_shares import HeadShares
 from lit_attn.ops import shares
-from lit_attn.probes.text import Text, WordAttention
+from lit_attn.probes.places import joined, table
+from lit_attn.probes.words import WordAttention
 from lit_attn.types import Span
 
 
 class Asked(NamedTuple):
     """Words of a span, and the sources that are asked about."""
 
-    text: int
     span: Span
     sources: Sequence[int]
 
 
-class SpanRows(NamedTuple):
-    """All words of all spans in one list, and all pairs of a word and a source in another, each with the span that it is of."""
+class TextSpans(NamedTuple):
+    """The spans of one text: item and word of all their words; item, word and source of all pairs."""
 
-    rows: Int[Tensor, "x 2"]
+    words: Int[np.ndarray, "x 2"]
+    pairs: Int[np.ndarray, "p 3"]
+    items: int
+
+
+class SpanRows(NamedTuple):
+    """The spans of all texts: text and word of all their words, text, word and source of all pairs, each with its span."""
+
+    words: Int[Tensor, "x 2"]
     item: Int[Tensor, " x"]
     pairs: Int[Tensor, "p 3"]
     pair_item: Int[Tensor, " p"]
     items: int
 
 
-def span_rows(asked: Sequence[Asked], text: Text, width: int) -> SpanRows:
-    """The rows of spans; words that a long text lost are left out, and sources beyond the width."""
-    rows = [
-        (i, c, word) for i, (c, (start, end), _) in enumerate(asked) for word in range(start, min(end, text.lengths[c]))
-    ]
-    listed = [sorted({source for source in one.sources if source < width}) for one in asked]
-    device = text.word_of.device
-    places = np.array(rows, np.int64).reshape(-1, 3)
-    sizes = np.array([len(own) for own in listed], np.int64)
-    sources = np.array([source for own in listed for source in own], np.int64)
-    item = places[:, 0]
-    row = np.repeat(np.arange(len(places)), sizes[item])  # of each pair
-    within = np.arange(len(row)) - _begins(sizes[item])[row]
-    pairs = np.column_stack([places[row], sources[_begins(sizes)[item[row]] + within]])
-    words, found = (torch.from_numpy(one).to(device) for one in (places, pairs))
-    return SpanRows(words[:, 1:], words[:, 0], found[:, 1:], found[:, 0], len(asked))
+def text_spans(asked: Sequence[Asked], length: int, width: int) -> TextSpans:
+    """Spans of one text; words that a long text lost are left out, and sources beyond the width."""
+    words: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int, int]] = []
+    for i, ((start, end), sources) in enumerate(asked):
+        own = range(start, min(end, length))
+        words += product((i,), own)
+        pairs += product((i,), own, sorted({source for source in sources if source < width}))
+    return TextSpans(table(words, 2), table(pairs, 3), len(asked))
 
 
-def _begins(sizes: np.ndarray) -> np.ndarray:
-    """Where each of several lists begins if they are joined."""
-    return np.cumsum(sizes) - sizes
+def span_rows(texts: Sequence[TextSpans], device: torch.device) -> SpanRows:
+    """The spans of all texts."""
+    first = np.cumsum([0, *(text.items for text in texts)])  # of each text
+
+    def split(rows: Int[np.ndarray, "x w"]) -> tuple[Int[Tensor, "x v"], Int[Tensor, " x"]]:
+        """Places, and the span of each."""
+        item = rows[:, 1] + first[rows[:, 0]]
+        return torch.from_numpy(np.delete(rows, 1, 1)).to(device), torch.from_numpy(item).to(device)
+
+    words, item = split(joined([text.words for text in texts], 2))
+    pairs, pair_item = split(joined([text.pairs for text in texts], 3))
+    return SpanRows(words, item, pairs, pair_item, int(first[-1]))
 
 
 def span_sums(
-    attention: WordAttention, spans: SpanRows, whole: Float[Tensor, "c k n"]
+    found: WordAttention, spans: SpanRows, name: Hashable
 ) -> tuple[Float[Tensor, "i k"], Float[Tensor, "i k"]]:
-    """Attention of each span on its sources, and on everything."""
-    rows, item, pairs, pair_item = spans[:4]
-    has_row = attention.rows[rows[:, 0], rows[:, 1]]
-    if not has_row.all():
-        of_pairs = attention.rows[pairs[:, 0], pairs[:, 1]]
-        rows, item, pairs, pair_item = rows[has_row], item[has_row], pairs[of_pairs], pair_item[of_pairs]
-    part = shares.summed(shares.at_pairs(attention.weights, pairs), pair_item, spans.items)
-    everything = shares.summed(whole[rows[:, 0], :, rows[:, 1]].double(), item, spans.items)
-    return part, everything
+    """Attention of each span on its sources, and on everything. Spans with the same name are the same."""
+    words, item, pairs, pair_item, items = spans
+    if not found.rows[words[:, 0], words[:, 1]].all():
+        has_row, of_pairs = (found.rows[places[:, 0], places[:, 1]] for places in (words, pairs))
+        words, item, pairs, pair_item = words[has_row], item[has_row], pairs[of_pairs], pair_item[of_pairs]
+
+    def part(attention: WordAttention) -> Float[Tensor, "i h"]:
+        return shares.summed(shares.at_pairs(attention.weights, pairs), pair_item, items)
+
+    def whole(attention: WordAttention) -> Float[Tensor, "i h"]:
+        return shares.summed(attention.total[words[:, 0], :, words[:, 1]].double(), item, items)
+
+    return found.with_even((name, "part"), part), found.with_even((name, "whole"), whole)
 
 
 def count_spans(
@@ -79,6 +94,7 @@ def count_spans(
     """Adds spans to the shares that they are of: to `macro` the mean of their shares, to `micro` their sums."""
     said = whole > 0
     each, size = torch.where(said, part / whole, 0.0), len(macro.names)
-    mean, parts, wholes, counts = (shares.summed(rows, share, size) for rows in (each, part, whole, said.double()))
+    rows = torch.cat([each, part, whole, said.double()], 1)
+    mean, parts, wholes, counts = shares.summed(rows, share, size).chunk(4, 1)
     macro.update(mean, counts, counts)
     micro.update(parts, wholes, counts)

@@ -8,26 +8,33 @@ both are asked, and the names of the second end with `_regions`.
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import cast
 
+import numpy as np
+import torch
 from jaxtyping import Int
 from torch import Tensor
 from torchmetrics import Metric
 
 from lit_attn.metrics.head_shares import HeadShares
 from lit_attn.nn.tape import AttentionRecord, Site
-from lit_attn.probes.places import numbers
+from lit_attn.probes.places import joined, table
 from lit_attn.probes.probe import Probe
-from lit_attn.probes.spans import Asked, SpanRows, count_spans, span_rows, span_sums
-from lit_attn.probes.text import Align, Sources, Text, attention_of, concerns, text_of
+from lit_attn.probes.spans import Asked, SpanRows, TextSpans, count_spans, span_rows, span_sums, text_spans
+from lit_attn.probes.text import Sources, Text, text_of
+from lit_attn.probes.words import Align, attention_of, concerns
 from lit_attn.types import Annotation, Span
 
-BETWEEN_WORDS: dict[str, tuple[str, tuple[str, ...]]] = {
+Directions = dict[str, tuple[str, tuple[str, ...]]]
+"""By name: whose words are asked, and about what."""
+
+BETWEEN_WORDS: Directions = {
     "spatial_relation_target": ("relation", ("target",)),
     "spatial_landmark_relation": ("landmark", ("relation",)),
     "spatial_landmark_target": ("landmark", ("target",)),
     "spatial_landmark_both": ("landmark", ("relation", "target")),
 }
-TO_REGIONS: dict[str, tuple[str, tuple[str, ...]]] = {
+TO_REGIONS: Directions = {
     "spatial_relation_target": ("relation", ("target",)),
     "spatial_relation_landmark": ("relation", ("landmark",)),
     "spatial_landmark_target": ("landmark", ("target",)),
@@ -35,7 +42,7 @@ TO_REGIONS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 PARTS = ("target", "relation", "landmark")
-DIRECTIONS: dict[Sources, dict[str, tuple[str, tuple[str, ...]]]] = {"words": BETWEEN_WORDS, "regions": TO_REGIONS}
+DIRECTIONS: dict[Sources, Directions] = {"words": BETWEEN_WORDS, "regions": TO_REGIONS}
 
 
 class SpatialRelations(Probe):
@@ -70,35 +77,39 @@ class SpatialRelations(Probe):
             assert isinstance(micro, HeadShares)
             spans, direction = _spans(text, directions, sources, found.weights.shape[-1])
             if spans.items:
-                count_spans(macro, micro, direction, *span_sums(found, spans, found.total))
+                count_spans(macro, micro, direction, *span_sums(found, spans, "spatial"))
 
 
-def _spans(
-    text: Text, directions: dict[str, tuple[str, tuple[str, ...]]], sources: Sources, width: int
-) -> tuple[SpanRows, Int[Tensor, " i"]]:
+def _spans(text: Text, directions: Directions, sources: Sources, width: int) -> tuple[SpanRows, Int[Tensor, " i"]]:
     """The spans of all relations in all directions, and the direction of each."""
     key = ("spatial", sources, width)
     if key not in text.kept:
-        asked, which = [], []
-        for c, annotation in enumerate(text.annotations):
-            for triple in annotation.triples if annotation is not None else ():
-                spans = [triple.target, triple.relation, triple.landmark]
-                told = all(a[1] <= b[0] for a, b in pairwise(spans))
-                if (sources == "words" and not told) or max(end for _, end in spans) > text.lengths[c]:
-                    continue
-                assert annotation is not None
-                parts = {
-                    name: (span, _columns(text, c, annotation, span, sources))
-                    for name, span in zip(PARTS, spans, strict=True)
-                }
-                for number, (start, ends) in enumerate(directions.values()):
-                    columns = [column for name in ends for column in parts[name][1]]
-                    if columns:
-                        asked.append(Asked(c, parts[start][0], columns))
-                        which.append(number)
-        text.kept[key] = span_rows(asked, text, width), numbers(which, text.word_of.device)
-    found = text.kept[key]
-    assert isinstance(found, tuple)
+
+        def own(c: int, annotation: Annotation) -> tuple[TextSpans, Int[np.ndarray, "i 1"]]:
+            asked = _asked(text, c, annotation, directions, sources)
+            spans = text_spans([one for _, one in asked], text.lengths[c], width)
+            return spans, table([(number,) for number, _ in asked], 1)
+
+        each = text.each(key, own, sources)
+        which = joined([one for _, one in each], 1)[:, 1]
+        text.kept[key] = span_rows([spans for spans, _ in each], text.device), torch.from_numpy(which).to(text.device)
+    return cast(tuple[SpanRows, Tensor], text.kept[key])
+
+
+def _asked(
+    text: Text, c: int, annotation: Annotation, directions: Directions, sources: Sources
+) -> list[tuple[int, Asked]]:
+    """The spans of the relations of one text, each with the number of its direction."""
+    found = []
+    for triple in annotation.triples:
+        spans = [triple.target, triple.relation, triple.landmark]
+        told = all(a[1] <= b[0] for a, b in pairwise(spans))
+        if (sources == "words" and not told) or max(end for _, end in spans) > text.lengths[c]:
+            continue
+        columns = {name: _columns(text, c, annotation, span, sources) for name, span in zip(PARTS, spans, strict=True)}
+        for number, (start, ends) in enumerate(directions.values()):
+            if wanted := [column for name in ends for column in columns[name]]:
+                found.append((number, Asked(spans[PARTS.index(start)], wanted)))
     return found
 
 

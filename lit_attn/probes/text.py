@@ -1,64 +1,29 @@
-"""Which words does a batch hold, and where do they stand among the rows and columns of its attention?
+"""Which words does a batch hold, what does each of them show, and where do they stand among its tokens?"""
 
-Words are those of annotations. Every model sees them at places of its own: a captioner after START, a language model in pieces,
-M4C inside a joint sequence. `attention_of` gives all probes the same: weights from words to words, to regions or to OCR tokens,
-and beside the heads one more, even attention over all that could be attended to, which scores the chance level.
-"""
-
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Literal, TypeVar, cast
 
+import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from lit_attn.errors import UserError
-from lit_attn.nn.tape import AttentionRecord, Site
-from lit_attn.ops.pieces import word_attention
-from lit_attn.probes.memory import once
-from lit_attn.probes.places import places
+from lit_attn.probes.memory import once, store_of
+from lit_attn.probes.places import joined, marked, places, table
 from lit_attn.types import Annotation, CaptionBatch, ReadingBatch, TextBatch
 
-Align = Literal["predict", "input"]
 Sources = Literal["words", "regions", "ocr"]
 
-STREAMS = {"words": ("words", "text", "question"), "regions": ("regions", "image", "objects"), "ocr": ("ocr",)}
-"""What the streams of annotated words and of their sources are called at sites and in parts of joint sequences."""
-JOINT = "joint"
+NOTHING = Annotation((), (), (), (), ())
+"""In place of an annotation that is missing."""
 
+Made = TypeVar("Made")
 
-def concerns(site: Site, sources: Sources) -> bool:
-    """Whether words attend to such sources there."""
-    if site.query_stream == JOINT:
-        return True
-    return site.query_stream in STREAMS["words"] and site.key_stream in STREAMS[sources]
-
-
-@dataclass(frozen=True, eq=False)
-class WordAttention:
-    """Attention of the words of some texts; the last of the `k` heads is even attention."""
-
-    weights: Float[Tensor, "c k n m"]
-    total: Float[Tensor, "c k n"]
-    """All weight of a row: that on START, and on whatever else is there, included."""
-    rows: Bool[Tensor, "c n"]
-    """Words that exist and have a row."""
-
-    @cached_property
-    def on_all(self) -> Float[Tensor, "c k n"]:
-        """Weight on all sources together."""
-        return self.weights.sum(-1, dtype=torch.float64)
-
-    @cached_property
-    def sees(self) -> Bool[Tensor, "c n"]:
-        """Words that could attend to at least one source."""
-        return (self.weights[:, -1] > 0).any(-1)
-
-    @cached_property
-    def kept(self) -> dict[object, Tensor]:
-        """What probes made of it, for others that ask the same."""
-        return {}
+_TAGS: dict[str, int] = {}
+"""Numbers of all tags that were ever seen."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,19 +43,64 @@ class Text:
     """Whether tokens are START, then word by word."""
     drop_first: bool = False
     """Whether the first token is no source: a language model without START keeps what it does not need there."""
-    views: dict[tuple[int, Align, Sources], tuple[AttentionRecord, WordAttention]] = field(default_factory=dict)
-    """Of the record that was heard last."""
-    kept: dict[object, object] = field(default_factory=dict)
-    """What probes made of the annotations, for the records that follow."""
+    kept: dict[Hashable, object] = field(default_factory=dict)
+    """What was made of it, for the records and probes that follow."""
 
     @property
+    def device(self) -> torch.device:
+        return self.word_of.device
+
+    @cached_property
     def longest(self) -> int:
         return max(self.lengths, default=0)
 
-    @property
+    @cached_property
     def exists(self) -> Bool[Tensor, "c n"]:
-        lengths = torch.tensor(self.lengths, device=self.word_of.device)
+        lengths = torch.tensor(self.lengths, device=self.device)
         return torch.arange(self.longest, device=lengths.device) < lengths.unsqueeze(1)
+
+    @cached_property
+    def tags(self) -> tuple[tuple[str, ...], Bool[Tensor, "c n t"]]:
+        """The tags that occur, and which word of each text has which."""
+        found = joined(self.each("tags", self._numbered_tags), 2)
+        occur, found[:, 2] = np.unique(found[:, 2], return_inverse=True)
+        known = list(_TAGS)
+        names = tuple(known[number] for number in occur.tolist())
+        return names, marked(found, (len(self.lengths), self.longest, len(names)), self.device)
+
+    def _numbered_tags(self, text: int, annotation: Annotation) -> Int[np.ndarray, "n 2"]:
+        tags = annotation.pos[: self.lengths[text]]
+        return table([(i, _TAGS.setdefault(tag, len(_TAGS))) for i, tag in enumerate(tags)], 2)
+
+    @cached_property
+    def grouped(self) -> Bool[Tensor, "c n g"]:
+        """Which word has which tag; last, all words."""
+        return torch.cat([self.tags[1], self.exists.unsqueeze(-1)], -1)
+
+    def each(
+        self, name: Hashable, make: Callable[[int, Annotation], Made], sources: Sources | None = None
+    ) -> list[Made]:
+        """What `make` gives for every text, by its number and annotation. It is kept for when the text comes back with as many
+        words and, if these are asked about, the same sources."""
+        found = []
+        for c, (store, seen) in enumerate(zip(self._stores, self._seen(sources), strict=True)):
+            if (name, seen) not in store:
+                store[name, seen] = make(c, self.annotations[c] or NOTHING)
+            found.append(cast(Made, store[name, seen]))
+        return found
+
+    @cached_property
+    def _stores(self) -> list[dict[Hashable, object]]:
+        return [{} if annotation is None else store_of(annotation) for annotation in self.annotations]
+
+    def _seen(self, sources: Sources | None) -> list[Hashable]:
+        """What the network saw of every text: its name, its number of words, what its sources show."""
+        if ("seen", sources) not in self.kept:
+            known = {"regions": self.region_object, "ocr": self.ocr_object}.get(sources or "")
+            shown = [b""] * len(self.lengths) if known is None else [row.tobytes() for row in known.cpu().numpy()]
+            names = self.sample_id or ("",) * len(self.lengths)
+            self.kept["seen", sources] = list(zip(names, self.lengths, shown, strict=True))
+        return cast(list[Hashable], self.kept["seen", sources])
 
     def regions_of(self, text: int, objects: tuple[int, ...], sources: Sources = "regions") -> list[int]:
         """The regions that show any of these objects, or the OCR tokens on them."""
@@ -102,11 +112,10 @@ class Text:
                 "This probe needs to know what regions show, and this data set does not say. Leave it out, "
                 "use Scenes, or link phrases to detections (data.link lemma)."
             )
-        if ("shown", sources) not in self.kept:
-            self.kept["shown", sources] = [places(row) for row in known.tolist()]
-        shown = self.kept["shown", sources]
-        assert isinstance(shown, list)
-        return sorted({r for thing in objects for r in shown[text].get(thing, ())})
+        if ("shown", sources, text) not in self.kept:
+            self.kept["shown", sources, text] = places(known[text].tolist())
+        shown = cast(dict[int, list[int]], self.kept["shown", sources, text])
+        return sorted({r for thing in objects for r in shown.get(thing, ())})
 
 
 def text_of(batch: object) -> Text:
@@ -166,71 +175,3 @@ def _disagreement(sample: str, words: int, annotation: Annotation | None) -> str
         f"The annotation of {sample} does not fit its text: the network sees {words} words and the annotation has "
         f"{len(annotation)} ({annotation.text[:60]!r}). Annotate the tokens that the data set gives."
     )
-
-
-def attention_of(record: AttentionRecord, text: Text, align: Align, sources: Sources) -> WordAttention:
-    """The attention of words at one site. At sites that predict, `predict` takes a word's row to be the one that produces it,
-    `input` the one that has read it; elsewhere both are the word's own row."""
-    key = (id(record), align, sources)  # the record is kept with its view, so that no other can have its id
-    if key not in text.views:
-        if any(known[0] != key[0] for known in text.views):
-            text.views.clear()
-        text.views[key] = record, _view(record, text, align, sources)
-    return text.views[key][1]
-
-
-def _view(record: AttentionRecord, text: Text, align: Align, sources: Sources) -> WordAttention:
-    rows, columns = _place(record, "words"), _place(record, sources)
-    weights = record.weights[:, :, rows]
-    allowed = record.key_mask.expand(-1, record.weights.shape[2], -1)[:, rows]
-    even = allowed.to(weights.dtype) / allowed.sum(-1, keepdim=True).clamp_min(1)
-    total = torch.cat([weights.sum(-1), allowed.any(-1, keepdim=True).transpose(1, 2).to(weights.dtype)], 1)
-    weights, even = weights[..., columns], even[..., columns]
-    produces = record.site.predicts and align == "predict"
-    first, words = 0 if produces else 1, text.longest
-    keys = words + 1 if sources == "words" else 0
-    if text.whole and first + words <= weights.shape[2] and keys <= weights.shape[3]:
-        return _of_whole_words(weights, even, total, text, first, sources)
-    weights = torch.cat([weights, even.unsqueeze(1)], 1)
-    row_word = text.word_of
-    if produces:
-        row_word = torch.nn.functional.pad(row_word[:, 1:], (0, 1), value=-1)
-    row_word = row_word[:, : weights.shape[2]]
-    exists = (row_word.unsqueeze(-1) == torch.arange(words, device=row_word.device)).any(1)
-    sums = word_attention(total.unsqueeze(-1), row_word, torch.zeros_like(row_word[:, :1]), words, 1)[..., 0]
-    if sources != "words":
-        every = torch.arange(weights.shape[-1], device=row_word.device).expand(len(weights), -1)
-        return WordAttention(word_attention(weights, row_word, every, words, weights.shape[-1]), sums, exists)
-    column_word = text.word_of[:, : weights.shape[-1]].clone()
-    if text.drop_first:
-        column_word[:, 0] = -1
-        first_one = word_attention(weights[..., :1], row_word, torch.zeros_like(row_word[:, :1]), words, 1)[..., 0]
-        sums = sums - first_one
-    return WordAttention(word_attention(weights, row_word, column_word, words, words), sums, exists)
-
-
-def _of_whole_words(
-    weights: Float[Tensor, "c h q m"],
-    even: Float[Tensor, "c q m"],
-    total: Float[Tensor, "c k q"],
-    text: Text,
-    first: int,
-    sources: Sources,
-) -> WordAttention:
-    """The same where every word is one token: rows and columns are cut out, and those behind the last word are 0."""
-    rows = slice(first, first + text.longest)
-    columns = slice(1, 1 + text.longest) if sources == "words" else slice(None)
-    exists = text.exists
-    inside = exists.unsqueeze(2).to(weights.dtype)
-    if sources == "words":
-        inside = inside * exists.unsqueeze(1)
-    cut = weights.new_empty(len(weights), weights.shape[1] + 1, text.longest, even[..., columns].shape[-1])
-    torch.mul(weights[:, :, rows, columns], inside.unsqueeze(1), out=cut[:, :-1])
-    torch.mul(even[:, rows, columns], inside, out=cut[:, -1])
-    return WordAttention(cut, total[:, :, rows] * exists.unsqueeze(1), exists)
-
-
-def _place(record: AttentionRecord, stream: Sources) -> slice:
-    if record.site.query_stream != JOINT:
-        return slice(None)
-    return record.part(next(name for name in STREAMS[stream] if any(part.stream == name for part in record.parts)))

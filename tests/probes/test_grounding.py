@@ -23,6 +23,10 @@ def batch_of(scenes):
     return collate([dataset[i] for i in range(7)])
 
 
+def by_name(metrics) -> dict[str, float]:
+    return {name: row.item() for m in metrics.values() for name, row in zip(m.names, m.compute(), strict=True)}
+
+
 def test_linked_words_name_what_the_region_shows(scenes):
     batch = batch_of(scenes)
     links = word_region_links(batch)
@@ -55,7 +59,7 @@ def test_perfect_attention_scores_one_in_both_directions(scenes):
         probe = Grounding()
         metrics = probe.metrics(site)
         probe.update(metrics, record, batch)
-        values = {name: metric.compute().item() for name, metric in metrics.items()}
+        values = by_name(metrics)
         assert values["grounding_mass"] == pytest.approx(1)
         assert values["pointing_accuracy"] == pytest.approx(1)
         assert 0 < values["grounding_chance"] == values["pointing_chance"] < 0.6
@@ -96,7 +100,7 @@ def scored(batch, links, align: str) -> dict[str, float]:
     probe = Grounding(align=align)
     metrics = probe.metrics(site)
     probe.update(metrics, record, batch)
-    return {name: metric.compute().item() for name, metric in metrics.items()}
+    return by_name(metrics)
 
 
 def test_rows_that_predict_are_asked_about_the_word_they_produce():

@@ -19,7 +19,8 @@ from lit_attn.probes.object_words import SETS, ObjectWords
 from lit_attn.probes.part_of_speech import TAGS, AttentionMaps, PartOfSpeech
 from lit_attn.probes.phrases import PhraseGrounding
 from lit_attn.probes.spatial import BETWEEN_WORDS, TO_REGIONS, SpatialRelations
-from lit_attn.probes.text import attention_of, text_of
+from lit_attn.probes.text import text_of
+from lit_attn.probes.words import attention_of
 from lit_attn.tasks.matching import Matching
 from lit_attn.types import Annotation, TextBatch
 from tests.reference import words as slow
