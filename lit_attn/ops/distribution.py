@@ -56,14 +56,13 @@ def largest_weight(weights: Weights) -> Rows:
 
 def mass(weights: Weights, chosen: Bool[Tensor, "*#batch #q k"]) -> Rows:
     """Weight on a set of keys, in [0, 1]."""
-    return torch.where(chosen, weights, 0.0).sum(-1)
+    return (weights * chosen.to(weights.dtype)).sum(-1)  # much faster than a choice by a mask
 
 
 def points_at(weights: Weights, chosen: Bool[Tensor, "*#batch #q k"]) -> Rows:
     """The chance that a key drawn from the strongest ones is chosen: 1 or 0, a fraction only for exact ties."""
-    strongest = weights == weights.amax(-1, keepdim=True)
-    hits = (strongest & chosen).sum(-1)
-    return hits.to(weights.dtype) / strongest.sum(-1).to(weights.dtype)
+    strongest = (weights == weights.amax(-1, keepdim=True)).to(weights.dtype)
+    return mass(strongest, chosen) / strongest.sum(-1)
 
 
 def head_divergence(
@@ -77,10 +76,11 @@ def head_divergence(
     if heads == 1:
         return weights.sum(-1) * torch.nan
     own = _given(weights, own_entropy).unbind(-2)
-    rows = (weights / 2).unbind(-3)
+    rows = (weights / 2).clamp_min_(torch.finfo(weights.dtype).tiny).unbind(-3)
     total = [torch.zeros_like(own[0]) for _ in own]
     for a, b in combinations(range(heads), 2):  # one pair at a time stays in the processor's cache: three times as fast
-        js = (entropy(rows[a] + rows[b]) - (own[a] + own[b]) / 2).clamp_min(0)
+        mixed = rows[a] + rows[b]
+        js = (-_log_(mixed.clone()).mul_(mixed).sum(-1) - (own[a] + own[b]) / 2).clamp_min(0)
         total[a], total[b] = total[a] + js, total[b] + js
     return torch.stack(total, -2) / ((heads - 1) * math.log(2))
 

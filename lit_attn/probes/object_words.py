@@ -65,9 +65,8 @@ def _asked(found: WordAttention) -> Float[Tensor, "4 g h"]:
     rows = found.by_tag[found.sees]  # x t h
     part = members(found.text.tags[0], tuple(SETS.values()), rows) @ rows[:, :-1]  # x g h
     whole = torch.stack([rows[:, -1], found.total.transpose(1, 2)[found.sees].double()]).unsqueeze(2)  # start x 1 h
-    said = whole > 0
-    each = torch.where(said, part / whole, 0.0)
-    sums = [each.sum(1), said.sum(1), part.sum(0).expand(2, -1, -1), whole.sum(1)]
+    each = (part / whole).nan_to_num(nan=0.0)  # nothing of nothing
+    sums = [each.sum(1), (whole > 0).sum(1), part.sum(0).expand(2, -1, -1), whole.sum(1)]
     return torch.stack([one.expand_as(sums[0]).flatten(0, 1) for one in sums])
 
 

@@ -52,7 +52,7 @@ class WordAttention:
     @cached_property
     def by_tag(self) -> Float[Tensor, "c n g h"]:
         """Attention on the words of each tag that occurs and, last, on all words."""
-        return shares.by_group(self.weights, self.text.grouped) * self.rows[..., None, None]
+        return shares.by_group(self.weights, self.text.grouped) * self.rows.double()[..., None, None]
 
     @cached_property
     def between_tags(self) -> Float[Tensor, "t g h"]:
