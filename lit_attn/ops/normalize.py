@@ -22,8 +22,8 @@ def masked_softmax(
     wide = scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
     if mask is None:
         return wide.softmax(dim=-1).to(scores.dtype)
-    # Sums and products of numbers run several times as fast as choices by a mask. A row without any key must not become NaN, which
-    # would spoil gradients: nothing in it is hidden, and it is emptied afterwards.
+    # Sums and products of numbers run several times as fast as choices by a mask. A row without any key must not become
+    # NaN, which would spoil gradients: nothing in it is hidden, and it is emptied afterwards.
     some = mask.any(-1, keepdim=True)
     hidden = torch.zeros_like(mask, dtype=wide.dtype).masked_fill_(some & ~mask, float("-inf"))
     return ((wide + hidden).softmax(dim=-1) * some.to(wide.dtype)).to(scores.dtype)

@@ -6,7 +6,6 @@ skipped. `rows` divides by all attention on words of the rows that have such a p
 """
 
 from collections.abc import Mapping
-from typing import cast
 
 import numpy as np
 import torch
@@ -83,13 +82,13 @@ class Dependencies(Probe):
 
 def _listed(text: Text) -> tuple[Int[Tensor, "p 4"], Int[Tensor, "x 3"]]:
     """Text, relation, later and earlier word of all pairs; and text, relation, word of the rows that have some."""
-    if "dependencies" not in text.kept:
 
-        def own(c: int, annotation: Annotation) -> tuple[Int[np.ndarray, "p 3"], Int[np.ndarray, "x 2"]]:
-            pairs = [(RELATIONS.index(name), i, j) for name, i, j in pairs_of(annotation, text.lengths[c])]
-            return table(pairs, 3), table(sorted({pair[:2] for pair in pairs}), 2)
+    def own(c: int, annotation: Annotation) -> tuple[Int[np.ndarray, "p 3"], Int[np.ndarray, "x 2"]]:
+        pairs = [(RELATIONS.index(name), i, j) for name, i, j in pairs_of(annotation, text.lengths[c])]
+        return table(pairs, 3), table(sorted({pair[:2] for pair in pairs}), 2)
 
-        each = text.each("dependencies", own)
-        found = joined([pairs for pairs, _ in each], 3), joined([rows for _, rows in each], 2)
-        text.kept["dependencies"] = tuple(torch.from_numpy(one).to(text.device) for one in found)
-    return cast(tuple[Tensor, Tensor], text.kept["dependencies"])
+    def made() -> tuple[Int[Tensor, "p 4"], Int[Tensor, "x 3"]]:
+        pairs, rows = zip(*text.each(own), strict=True)
+        return torch.from_numpy(joined(pairs, 3)).to(text.device), torch.from_numpy(joined(rows, 2)).to(text.device)
+
+    return text.table("dependencies", made)

@@ -4,10 +4,10 @@ Works where words meet regions, in either direction: from words, a row is right 
 regions, on the words of the phrases that name what the region shows. The gold links come from the batch.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from functools import partial
 from itertools import product
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from lit_attn.errors import UserError
 from lit_attn.metrics.head_mean import HeadMean
 from lit_attn.nn.tape import AttentionRecord, Site
 from lit_attn.ops import distribution
-from lit_attn.probes.memory import once, once_of_text
+from lit_attn.probes.memory import once, store_of
 from lit_attn.probes.places import joined, marked, places, table
 from lit_attn.probes.probe import Probe
 from lit_attn.probes.rows import chosen_rows
@@ -39,15 +39,10 @@ def word_region_links(batch: CaptionBatch, heads_only: bool = False) -> Bool[Ten
             "Leave the grounding probe out, use Scenes, or link phrases to detections (data.link lemma)."
         )
     regions, owner = batch.region_object.cpu().numpy(), batch.owner.tolist()
-    shown = [row.tobytes() for row in regions]
     kept = (batch.token_mask.sum(-1) - 2).tolist()  # a long caption is cut, its annotation is not
     links = [
-        once_of_text(
-            annotation,
-            (word_region_links, heads_only, kept[c], shown[owner[c]]),
-            partial(_links_of, annotation, kept[c], regions[owner[c]], heads_only),
-        )
-        for c, annotation in enumerate(one or NOTHING for one in batch.annotations)
+        _links_of(annotation or NOTHING, kept[c], regions[owner[c]], heads_only)
+        for c, annotation in enumerate(batch.annotations)
     ]
     return marked(joined(links, 2), (*batch.tokens.shape, regions.shape[1]), batch.tokens.device)
 
@@ -99,12 +94,23 @@ class Grounding(Probe):
         site = record.site
         for name, metric in metrics.items():
             key = (Grounding, name, self.align, site.predicts, site.query_stream)
-            rows, right = once(batch, key, partial(self._linked, site, batch, name == "heads"))
+            rows, right = once(batch, key, partial(self._kept, key, site, batch, name == "heads"))
             weights, allowed = chosen_rows(record, rows)
             found = [distribution.mass(weights, right.unsqueeze(1)), grounding_chance(right, allowed, weights)]
             if name == "phrases":
                 found += [distribution.points_at(weights, right.unsqueeze(1)), found[1]]
             metric.update(torch.stack(found))
+
+    def _kept(self, key: Hashable, site: Site, batch: CaptionBatch, heads_only: bool) -> "Linked":
+        """Links of the last time that the network saw these captions of these regions."""
+        shown = None if batch.region_object is None else batch.region_object.cpu().numpy().tobytes()
+        words, owner = (tuple(one.tolist()) for one in (batch.token_mask.sum(-1), batch.owner))
+        store = store_of(
+            "links", batch.annotations, (batch.tokens.shape, words, owner, shown, str(batch.tokens.device))
+        )
+        if key not in store:
+            store[key] = self._linked(site, batch, heads_only)
+        return cast(Linked, store[key])
 
     def _linked(self, site: Site, batch: CaptionBatch, heads_only: bool) -> Linked:
         """Gold links in the rows and columns of a site."""

@@ -124,19 +124,19 @@ def _on_regions(found: WordAttention, texts: Int[Tensor, " x"], words: Int[Tenso
 
 def _chosen(text: Text, tags: tuple[str, ...]) -> tuple[tuple[Tensor, Tensor], tuple[str, ...], np.ndarray]:
     """Text and place of all words with these tags, their different lemmas, and which of them each has."""
-    key = ("chosen", tags)
-    if key not in text.kept:
 
-        def own(c: int, annotation: Annotation) -> tuple[np.ndarray, tuple[str, ...]]:
-            found = [i for i, tag in enumerate(annotation.pos[: text.lengths[c]]) if tag in tags]
-            return table([(i,) for i in found], 1), tuple(annotation.lemmas[i] for i in found)
+    def own(c: int, annotation: Annotation) -> tuple[np.ndarray, list[str]]:
+        found = [i for i, tag in enumerate(annotation.pos[: text.lengths[c]]) if tag in tags]
+        return table([(i,) for i in found], 1), [annotation.lemmas[i] for i in found]
 
-        each = text.each(key, own)
+    def made() -> tuple[tuple[Tensor, Tensor], tuple[str, ...], np.ndarray]:
+        words, lemmas = zip(*text.each(own), strict=True)
         number: dict[str, int] = {}
-        lemmas = np.array([number.setdefault(lemma, len(number)) for _, own in each for lemma in own], np.int64)
-        places = torch.from_numpy(joined([own for own, _ in each], 1)).to(text.device)
-        text.kept[key] = places.unbind(1), tuple(number), lemmas
-    return cast(tuple[tuple[Tensor, Tensor], tuple[str, ...], np.ndarray], text.kept[key])
+        which = np.array([number.setdefault(lemma, len(number)) for own in lemmas for lemma in own], np.int64)
+        at, word = torch.from_numpy(joined(words, 1)).to(text.device).unbind(1)
+        return (at, word), tuple(number), which
+
+    return text.table(("chosen", tags), made)
 
 
 def _labels(text: Text) -> tuple[tuple[str, ...], np.ndarray]:

@@ -136,8 +136,8 @@ def _worded(text: Text, words: tuple[str, ...]) -> Bool[Tensor, "c n g"]:
         tokens = annotation.tokens[: text.lengths[c]]
         return table([(i, number[token]) for i, token in enumerate(tokens) if token in number], 2)
 
-    found = joined(text.each(("words", words), own), 2)
-    return marked(found, (len(text.lengths), text.longest, len(words)), text.device)
+    shape = (len(text.lengths), text.longest, len(words))
+    return text.table(("words", words), lambda: marked(joined(text.each(own), 2), shape, text.device))
 
 
 def _add(

@@ -8,12 +8,12 @@ In a joint sequence with OCR tokens, as M4C's, the same is asked of the tokens t
 
 from collections.abc import Mapping
 from functools import partial
-from typing import NamedTuple, cast
+from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 from torchmetrics import Metric
 
@@ -71,8 +71,10 @@ class PhraseGrounding(Probe):
         count_spans(macro, micro, torch.zeros_like(asked.own), part[asked.own], whole[asked.own])
         each = shares.ratio(part, whole)
         swapped.add_items(each[asked.other].unsqueeze(0))
-        sums = asked.taken @ each.nan_to_num(nan=0.0)[:, :-1]
-        test.update(sums[0], sums[1:], asked.tested)
+        shuffles, phrases = asked.orders.shape
+        shuffled = each.nan_to_num(nan=0.0)[:, :-1].index_select(0, asked.orders.flatten())
+        sums = shuffled.unflatten(0, (shuffles, phrases)).sum(1)
+        test.update(sums[0], sums[1:], phrases)
 
     def _read(self, metric: Metric, record: AttentionRecord, text: Text) -> None:
         """Of phrases on OCR tokens."""
@@ -84,52 +86,50 @@ class PhraseGrounding(Probe):
             asked = [Asked(p.span, tokens) for p, tokens in _linked(text, c, annotation, "ocr")]
             return text_spans(asked, text.lengths[c], width)
 
-        spans = span_rows(text.each(("phrases on OCR", width), own, "ocr"), text.device)
+        spans = text.table(("phrases on OCR", width), lambda: span_rows(text.each(own), text.device))
         if spans.items:
             metric.add_items(shares.ratio(*span_sums(found, spans, "phrases on OCR")).unsqueeze(0))
 
     def _asked(self, text: Text, width: int) -> "_Asked":
         """Every phrase with the regions of every linked phrase of its text."""
-        key = ("phrases", width, self.shuffles)
-        if key not in text.kept:
-            each = text.each(key, partial(self._of_text, text, width), "regions")
-            spans = span_rows([one.spans for one in each], text.device)
+
+        def made() -> _Asked:
+            each = text.each(partial(self._of_text, text, width))
             first = np.cumsum([0, *(one.spans.items for one in each)])
             own, other = (
-                torch.from_numpy(rows[:, 1] + first[rows[:, 0]]).to(text.device)
+                rows[:, 1] + first[rows[:, 0]]
                 for rows in (joined([one.own for one in each], 1), joined([one.other for one in each], 1))
             )
-            some = [first[c] + one.orders for c, one in enumerate(each) if one.orders.size]
-            taken = np.zeros((1 + self.shuffles, spans.items))
-            if some:
-                np.put_along_axis(taken, np.concatenate(some, 1), 1.0, 1)
-            tested = sum(one.shape[1] for one in some)
-            text.kept[key] = _Asked(spans, own, other, torch.from_numpy(taken).to(text.device), tested)
-        return cast(_Asked, text.kept[key])
+            nothing = np.empty((1 + self.shuffles, 0), np.int64)
+            orders = np.concatenate([nothing, *(first[c] + one.orders for c, one in enumerate(each))], 1)
+            found = (torch.from_numpy(one).to(text.device) for one in (own, other, orders))
+            return _Asked(span_rows([one.spans for one in each], text.device), *found)
+
+        return text.table(("phrases", width, self.shuffles), made)
 
     def _of_text(self, text: Text, width: int, c: int, annotation: Annotation) -> "_OfText":
         linked = _linked(text, c, annotation, "regions")
         pairs = [(p, q) for p, _ in linked for q, _ in linked]
         spans = text_spans([Asked(p.span, regions) for p, _ in linked for _, regions in linked], text.lengths[c], width)
         size, name = len(linked), text.sample_id[c] if text.sample_id else annotation.text
-        orders = np.arange(size) * size + _orders(name, size, self.shuffles) if size > 1 else np.empty((0, 0), np.int64)
+        shuffled = _orders(name, size if size > 1 else 0, self.shuffles)
+        orders = np.arange(shuffled.shape[1]) * size + shuffled
         other = [i for i, (p, q) in enumerate(pairs) if not set(p.objects) & set(q.objects)]
         return _OfText(spans, table([(i * size + i,) for i in range(size)], 1), table([(i,) for i in other], 1), orders)
 
 
 class _Asked(NamedTuple):
-    """Spans: which are a phrase with its own objects, which one with things that it does not name, per shuffle (the first: none)
-    how often to take each, and how many phrases are shuffled."""
+    """Spans: which are a phrase with its own objects, which one with things that it does not name, and which every shuffle takes
+    (the first: none)."""
 
     spans: SpanRows
     own: Int[Tensor, " i"]
     other: Int[Tensor, " j"]
-    taken: Float[Tensor, "s n"]
-    tested: int
+    orders: Int[Tensor, "s n"]
 
 
 class _OfText(NamedTuple):
-    """The same for one text; `orders` lists what each shuffle takes."""
+    """The same for one text. Where only one phrase is linked, there is nothing to shuffle."""
 
     spans: TextSpans
     own: Int[np.ndarray, "i 1"]

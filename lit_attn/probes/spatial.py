@@ -8,7 +8,6 @@ both are asked, and the names of the second end with `_regions`.
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import cast
 
 import numpy as np
 import torch
@@ -82,18 +81,17 @@ class SpatialRelations(Probe):
 
 def _spans(text: Text, directions: Directions, sources: Sources, width: int) -> tuple[SpanRows, Int[Tensor, " i"]]:
     """The spans of all relations in all directions, and the direction of each."""
-    key = ("spatial", sources, width)
-    if key not in text.kept:
 
-        def own(c: int, annotation: Annotation) -> tuple[TextSpans, Int[np.ndarray, "i 1"]]:
-            asked = _asked(text, c, annotation, directions, sources)
-            spans = text_spans([one for _, one in asked], text.lengths[c], width)
-            return spans, table([(number,) for number, _ in asked], 1)
+    def own(c: int, annotation: Annotation) -> tuple[TextSpans, Int[np.ndarray, "i 1"]]:
+        asked = _asked(text, c, annotation, directions, sources)
+        spans = text_spans([one for _, one in asked], text.lengths[c], width)
+        return spans, table([(number,) for number, _ in asked], 1)
 
-        each = text.each(key, own, sources)
-        which = joined([one for _, one in each], 1)[:, 1]
-        text.kept[key] = span_rows([spans for spans, _ in each], text.device), torch.from_numpy(which).to(text.device)
-    return cast(tuple[SpanRows, Tensor], text.kept[key])
+    def made() -> tuple[SpanRows, Int[Tensor, " i"]]:
+        spans, which = zip(*text.each(own), strict=True)
+        return span_rows(spans, text.device), torch.from_numpy(joined(which, 1)[:, 1]).to(text.device)
+
+    return text.table(("spatial", sources, width), made)
 
 
 def _asked(

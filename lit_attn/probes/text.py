@@ -5,13 +5,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeVar, cast
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
 from lit_attn.errors import UserError
-from lit_attn.probes.memory import once, store_of
+from lit_attn.probes.memory import Store, once, store_of
 from lit_attn.probes.places import joined, marked, places, table
 from lit_attn.types import Annotation, CaptionBatch, ReadingBatch, TextBatch
 
@@ -21,9 +20,6 @@ NOTHING = Annotation((), (), (), (), ())
 """In place of an annotation that is missing."""
 
 Made = TypeVar("Made")
-
-_TAGS: dict[str, int] = {}
-"""Numbers of all tags that were ever seen."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +39,7 @@ class Text:
     """Whether tokens are START, then word by word."""
     drop_first: bool = False
     """Whether the first token is no source: a language model without START keeps what it does not need there."""
-    kept: dict[Hashable, object] = field(default_factory=dict)
+    kept: Store = field(default_factory=dict)
     """What was made of it, for the records and probes that follow."""
 
     @property
@@ -60,47 +56,39 @@ class Text:
         return torch.arange(self.longest, device=lengths.device) < lengths.unsqueeze(1)
 
     @cached_property
+    def tables(self) -> Store:
+        """What was made of the annotations, also for the next time that the network sees them."""
+        shown = [
+            None if known is None else known.cpu().numpy().tobytes() for known in (self.region_object, self.ocr_object)
+        ]
+        return store_of("words", self.annotations, (self.sample_id, self.lengths, *shown, str(self.device)))
+
+    def table(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """One of them, made when it is first asked for."""
+        if key not in self.tables:
+            self.tables[key] = make()
+        return cast(Made, self.tables[key])
+
+    def each(self, make: Callable[[int, Annotation], Made]) -> list[Made]:
+        """What `make` gives for every text, by its number and annotation."""
+        return [make(c, annotation or NOTHING) for c, annotation in enumerate(self.annotations)]
+
+    @property
     def tags(self) -> tuple[tuple[str, ...], Bool[Tensor, "c n t"]]:
         """The tags that occur, and which word of each text has which."""
-        found = joined(self.each("tags", self._numbered_tags), 2)
-        occur, found[:, 2] = np.unique(found[:, 2], return_inverse=True)
-        known = list(_TAGS)
-        names = tuple(known[number] for number in occur.tolist())
-        return names, marked(found, (len(self.lengths), self.longest, len(names)), self.device)
+        return self.table("tags", self._tagged)
 
-    def _numbered_tags(self, text: int, annotation: Annotation) -> Int[np.ndarray, "n 2"]:
-        tags = annotation.pos[: self.lengths[text]]
-        return table([(i, _TAGS.setdefault(tag, len(_TAGS))) for i, tag in enumerate(tags)], 2)
+    def _tagged(self) -> tuple[tuple[str, ...], Bool[Tensor, "c n t"]]:
+        own = self.each(lambda c, annotation: annotation.pos[: self.lengths[c]])
+        names = tuple(sorted(set().union(*own)))
+        number = {name: i for i, name in enumerate(names)}
+        found = joined([table([(i, number[tag]) for i, tag in enumerate(tags)], 2) for tags in own], 2)
+        return names, marked(found, (len(own), self.longest, len(names)), self.device)
 
     @cached_property
     def grouped(self) -> Bool[Tensor, "c n g"]:
         """Which word has which tag; last, all words."""
         return torch.cat([self.tags[1], self.exists.unsqueeze(-1)], -1)
-
-    def each(
-        self, name: Hashable, make: Callable[[int, Annotation], Made], sources: Sources | None = None
-    ) -> list[Made]:
-        """What `make` gives for every text, by its number and annotation. It is kept for when the text comes back with as many
-        words and, if these are asked about, the same sources."""
-        found = []
-        for c, (store, seen) in enumerate(zip(self._stores, self._seen(sources), strict=True)):
-            if (name, seen) not in store:
-                store[name, seen] = make(c, self.annotations[c] or NOTHING)
-            found.append(cast(Made, store[name, seen]))
-        return found
-
-    @cached_property
-    def _stores(self) -> list[dict[Hashable, object]]:
-        return [{} if annotation is None else store_of(annotation) for annotation in self.annotations]
-
-    def _seen(self, sources: Sources | None) -> list[Hashable]:
-        """What the network saw of every text: its name, its number of words, what its sources show."""
-        if ("seen", sources) not in self.kept:
-            known = {"regions": self.region_object, "ocr": self.ocr_object}.get(sources or "")
-            shown = [b""] * len(self.lengths) if known is None else [row.tobytes() for row in known.cpu().numpy()]
-            names = self.sample_id or ("",) * len(self.lengths)
-            self.kept["seen", sources] = list(zip(names, self.lengths, shown, strict=True))
-        return cast(list[Hashable], self.kept["seen", sources])
 
     def regions_of(self, text: int, objects: tuple[int, ...], sources: Sources = "regions") -> list[int]:
         """The regions that show any of these objects, or the OCR tokens on them."""

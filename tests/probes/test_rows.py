@@ -117,7 +117,7 @@ def test_padding_mass_sees_a_leak():
 def linked(monkeypatch, gold) -> CaptionBatch:
     """A batch with these links."""
     rows = gold.any(-1)
-    monkeypatch.setattr(Grounding, "_linked", lambda *_: Linked(rows, gold[rows].unsqueeze(0)))
+    monkeypatch.setattr(Grounding, "_kept", lambda *_: Linked(rows, gold[rows].unsqueeze(0)))
     return CaptionBatch.__new__(CaptionBatch)
 
 
