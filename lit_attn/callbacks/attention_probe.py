@@ -65,9 +65,17 @@ class AttentionProbe(L.Callback):
     def setup(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
         """Builds the metrics of all sites at once: every process must hold the same ones, even if it hears nothing."""
         self._board = Board(bare_net(pl_module), self.probes, self.sites)
+        for other in self._alike(trainer):
+            if other is not self and other._board is not None:
+                refuse_two_ways(self._board, other._board)
         data: Any = getattr(trainer, "datamodule", None)
         if self.own and stage != "predict" and hasattr(pl_module, "caption") and hasattr(data, "annotated"):
             data.annotated("val", {})  # nothing, so that a parser that is absent is named before anything is trained
+
+    def _alike(self, trainer: L.Trainer) -> list["AttentionProbe"]:
+        """The callbacks that probe the same texts."""
+        others: list[Any] = trainer.callbacks  # type: ignore[attr-defined]
+        return [one for one in others if isinstance(one, AttentionProbe) and one.own == self.own]
 
     def _start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         self.board.restart(pl_module.device)
@@ -107,8 +115,7 @@ class AttentionProbe(L.Callback):
         self._found = Found.of(board)
         means = board.scalars(self._found.heads, self._found.steps)
         log_scalars(trainer, {f"{stage}/attention/{site}/{metric}": mean for (site, metric), mean in means.items()})
-        others: list[Any] = trainer.callbacks  # type: ignore[attr-defined]
-        alike = [one for one in others if isinstance(one, AttentionProbe) and one.own == self.own]
+        alike = self._alike(trainer)
         if trainer.is_global_zero and self is alike[-1]:
             log_found(trainer, stage, joined([callback._found for callback in alike]))
 
@@ -161,6 +168,23 @@ class AttentionProbe(L.Callback):
 
     def on_test_epoch_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         self._finish(trainer, pl_module)
+
+
+def refuse_two_ways(one: Board, other: Board) -> None:
+    """Two callbacks may ask the same twice, but not by the same name in two ways."""
+    known = other.measured()
+    for (site, metric), probe in one.measured().items():
+        twin = known.get((site, metric), probe)
+        if (type(twin), vars(twin)) != (type(probe), vars(probe)):
+            raise UserError(
+                f"Two callbacks measure {metric!r} at {site!r} in different ways: {told(twin)} and {told(probe)}. "
+                "Their numbers would stand under one name. Use one of them at a time, each in a run of its own."
+            )
+
+
+def told(probe: Probe) -> str:
+    """`PartOfSpeech(align='input')`."""
+    return f"{type(probe).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(probe).items())})"
 
 
 def bare_net(pl_module: L.LightningModule) -> torch.nn.Module:

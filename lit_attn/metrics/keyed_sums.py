@@ -1,4 +1,7 @@
-"""How is something added up by word? Sums by key, which all processes exchange; as many as there are different words."""
+"""How is something added up by word? Sums by key, which all processes exchange; as many as there are different keys.
+
+A key is a word, or what occurs together of two or three, such as a noun and the label of a region: there may be many of these.
+"""
 
 from collections.abc import Sequence
 from typing import final
@@ -12,7 +15,7 @@ from lit_attn.metrics.gather import gathered
 BITS = 21
 """Of a word's number: three words make one key of 63 bits."""
 WAITING = 2**16
-"""Rows that may wait until they are added up."""
+"""Rows that may wait until they are added up; more of them, as many as there are sums, if these are many."""
 
 
 @final
@@ -41,7 +44,7 @@ class KeyedSums(Metric):
         assert self._parts <= 3
         assert len(known) < 2**BITS
         self._rows.append((_coded(numbers, index), values))
-        if sum(len(codes) for codes, _ in self._rows) > WAITING:
+        if sum(len(codes) for codes, _ in self._rows[1:]) > max(WAITING, len(self._rows[0][0])):
             self._rows = [_added(self._rows)]
 
     def compute(self) -> tuple[np.ndarray, np.ndarray]:

@@ -63,6 +63,15 @@ class Board:
     def named(self) -> Iterable[tuple[str, str, Metric]]:
         return ((site, name, m) for (site, _), metrics in self.metrics.items() for name, m in metrics.items())
 
+    def measured(self) -> dict[tuple[str, str], Probe]:
+        """Which probe measures what at which site."""
+        return {
+            (site, each): self.probes[i]
+            for (site, i), metrics in self.metrics.items()
+            for name, metric in metrics.items()
+            for each in names_of(name, metric)
+        }
+
     def restart(self, device: torch.device) -> None:
         """Forget everything."""
         for _, _, metric in self.named():

@@ -16,14 +16,15 @@ class Concentration(Probe):
     """At any site, means over the rows that exist:
 
     `entropy`: over the log of the number of allowed keys, in [0, 1]: 0 one key, 1 even. Rows with a single key are left out.
-    `effective_keys`: exp(entropy), the number of keys that share the attention, from 1 to the number of keys.
+    `entropy_nats`: not divided by anything, from 0 to the log of the number of keys; rows with a single key count as 0.
+    `effective_keys`: exp(entropy_nats), the number of keys that share the attention, from 1 to the number of keys.
     `largest_weight`: of the strongest key, in [0, 1].
     `padding_mass`: weight on keys that were not allowed. Anything but 0 is a bug in a mask.
     `head_diversity`, with several heads: mean Jensen-Shannon divergence from the other heads, in [0, 1]: 0 all agree.
     """
 
     def metrics(self, site: Site) -> dict[str, Metric]:
-        names = ["entropy", "effective_keys", "largest_weight", "padding_mass", "head_diversity"]
+        names = ["entropy", "entropy_nats", "effective_keys", "largest_weight", "padding_mass", "head_diversity"]
         return {"rows": HeadMean(site.num_heads, names if site.num_heads > 1 else names[:-1])}
 
     def update(self, metrics: Mapping[str, Metric], record: AttentionRecord, batch: object) -> None:
@@ -35,6 +36,7 @@ class Concentration(Probe):
         entropy = distribution.entropy(weights)
         found = [
             distribution.normalized_entropy(weights, allowed, entropy),
+            torch.where(weights.sum(-1) > 0, entropy, torch.nan),
             distribution.effective_keys(weights, entropy),
             distribution.largest_weight(weights),
             torch.zeros_like(entropy) if allowed.all() else distribution.mass(weights, ~allowed),

@@ -13,9 +13,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torchmetrics import Metric
 
+from lit_attn.errors import UserError
 from lit_attn.metrics.keyed_sums import KeyedSums
 from lit_attn.nn.tape import AttentionRecord, Site
 from lit_attn.ops.correlation import pearson
+from lit_attn.probes.part_of_speech import known_tags
 from lit_attn.probes.places import joined, table
 from lit_attn.probes.probe import Cell, Finding, HeadValue, Probe
 from lit_attn.probes.text import Text, text_of
@@ -68,7 +70,9 @@ class TopObjects(Probe):
     """
 
     def __init__(self, tags: Sequence[str] = NOUN, most: int = 5, align: Align = "predict") -> None:
-        self.tags, self.most, self.align = tuple(tags), most, align
+        if most < 1:
+            raise UserError(f"TopObjects needs at least one label per word, got most={most}.")
+        self.tags, self.most, self.align = known_tags(tags), most, align
 
     def metrics(self, site: Site) -> dict[str, Metric]:
         return {"objects": KeyedSums()} if concerns(site, "regions") else {}

@@ -5,6 +5,7 @@ part in either, unless asked for, and rows are not renormalised: the ratio does 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import partial
 
 import numpy as np
@@ -13,6 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torchmetrics import Metric
 
+from lit_attn.errors import UserError
 from lit_attn.metrics.head_shares import HeadShares
 from lit_attn.metrics.pair_shares import PairShares
 from lit_attn.nn.tape import AttentionRecord, Site
@@ -31,6 +33,16 @@ UNIVERSAL = (
 )  # fmt: skip
 
 
+def known_tags(tags: Sequence[str]) -> tuple[str, ...]:
+    """These tags, if they are universal ones."""
+    for tag in tags:
+        if tag not in UNIVERSAL:
+            close = get_close_matches(tag.upper(), UNIVERSAL, 1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise UserError(f"{tag!r} is no universal part-of-speech tag.{hint} There are {', '.join(UNIVERSAL)}.")
+    return tuple(tags)
+
+
 def members(names: Sequence[str], sets: Sequence[Sequence[str]], like: Tensor) -> Float[Tensor, "g t"]:
     """Which of the tags that occur belongs to which set."""
     member = [[name in chosen for name in names] for chosen in sets]
@@ -47,7 +59,7 @@ class PartOfSpeech(Probe):
     """
 
     def __init__(self, tags: Sequence[str] = TAGS, align: Align = "predict", include_start: bool = False) -> None:
-        self.tags, self.align, self.include_start = tuple(tags), align, include_start
+        self.tags, self.align, self.include_start = known_tags(tags), align, include_start
 
     def metrics(self, site: Site) -> dict[str, Metric]:
         names = [f"pos_{tag.lower()}" for tag in self.tags]

@@ -17,6 +17,7 @@ from jaxtyping import Int
 from torch import Tensor
 from torchmetrics import Metric
 
+from lit_attn.errors import UserError
 from lit_attn.metrics.head_shares import HeadShares
 from lit_attn.metrics.shuffled import Shuffled
 from lit_attn.nn.tape import AttentionRecord, Site
@@ -40,6 +41,8 @@ class PhraseGrounding(Probe):
     """
 
     def __init__(self, align: Align = "predict", shuffles: int = 99) -> None:
+        if shuffles < 1:
+            raise UserError(f"PhraseGrounding needs at least one shuffle for its test, got shuffles={shuffles}.")
         self.align, self.shuffles = align, shuffles
 
     def metrics(self, site: Site) -> dict[str, Metric]:

@@ -93,7 +93,7 @@ def test_memory_does_not_grow_with_the_set(tmp_path):
     probe = AttentionProbe([Concentration()])
     trainer(tmp_path, probe).validate(task, datamodule=data, verbose=False)
     sizes = [value.numel() for _, _, metric in probe._named() for value in metric.metric_state.values()]
-    assert set(sizes) == {4}, "a sum or a count of four values of one head"
+    assert set(sizes) == {5}, "a sum or a count of five values of one head"
 
 
 def test_several_probing_callbacks_share_one_table(tmp_path):
@@ -133,3 +133,11 @@ def test_an_error_in_a_step_does_not_leave_a_tape_behind(tmp_path):
     from lit_attn.nn.tape import is_heard
 
     assert not is_heard(task.net.matcher.site)
+
+
+def test_one_name_for_two_alignments_is_refused(tmp_path):
+    """Numbers of words as they are produced and as they are read would stand under the same name."""
+    task, data = small()
+    callbacks = [AttentionProbe([Grounding()]), AttentionProbe([Grounding(align="input")])]
+    with pytest.raises(UserError, match=r"measure 'grounding_mass' at 'match' in different ways.*align='input'"):
+        trainer(tmp_path, *callbacks).validate(task, datamodule=data, verbose=False)

@@ -52,6 +52,7 @@ def divergence(heads, h) -> float:
 
 SLOW = {
     "entropy": lambda w, h, real, keys, gold: entropy(w[h]) / math.log(keys.sum()) if real and keys.sum() > 1 else None,
+    "entropy_nats": lambda w, h, real, keys, gold: entropy(w[h]) if real else None,
     "effective_keys": lambda w, h, real, keys, gold: math.exp(entropy(w[h])) if real else None,
     "largest_weight": lambda w, h, real, keys, gold: w[h].max().item() if real else None,
     "padding_mass": lambda w, h, real, keys, gold: sum(w[h][~keys].tolist()) if real else None,
@@ -88,7 +89,7 @@ def test_concentration_equals_a_loop_over_rows():
     metrics = probe.metrics(record_of(0).site)
     for seed in range(3):
         probe.update(metrics, record_of(seed), None)
-    for name in ("entropy", "effective_keys", "largest_weight", "padding_mass", "head_diversity"):
+    for name in ("entropy", "entropy_nats", "effective_keys", "largest_weight", "padding_mass", "head_diversity"):
         same(means(metrics), name)
 
 

@@ -366,3 +366,17 @@ def test_texts_without_nouns_and_of_one_word_say_nothing_and_break_nothing(token
                 probe.update(metrics, record, texts)
                 assert isinstance(list(probe.cells(site, metrics)), list)
                 assert isinstance(probe.findings([], {site.name: metrics}), list)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: PartOfSpeech(tags=["NOUNS"]), r"'NOUNS' is no universal part-of-speech tag. Did you mean 'NOUN'\?"),
+        (lambda: TopObjects(tags=["foo"]), "'foo' is no universal part-of-speech tag. There are ADJ"),
+        (lambda: TopObjects(most=0), "at least one label per word, got most=0"),
+        (lambda: PhraseGrounding(shuffles=-3), "at least one shuffle for its test, got shuffles=-3"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(make, message):
+    with pytest.raises(UserError, match=message):
+        make()
