@@ -216,6 +216,7 @@ RULES: Sequence[tuple[str, Callable[[str], Step]]] = (
     (r"correlate \S+ --data no-such-data", absent("no-such-data")),
     (r"--ckpt_path checkpoints/coco/", absent("checkpoints/coco/best.ckpt")),
     (r"prepare links .*--images", absent("no-such-pictures")),
+    (r"--data.object_names ", absent("objects_vocab.txt")),
     (r"prepare links|--data.link ", absent("no-such-regions")),
     (r"(report|explain) checkpoints/scenes\b", absent("checkpoints/scenes")),
     (r"explain truth-captioner ", absent("truth-captioner")),

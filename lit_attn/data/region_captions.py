@@ -22,8 +22,9 @@ from lit_attn.data.linking.named import open_linker
 from lit_attn.data.picture_folder import PictureFolder
 from lit_attn.data.pictures import Caption, Picture, Sample
 from lit_attn.data.region_base import RegionStore
+from lit_attn.data.region_labels import LabelNames
 from lit_attn.data.region_store import open_regions
-from lit_attn.data.regions import ATTRIBUTE_THRESHOLD, Regions, read_label_names
+from lit_attn.data.regions import ATTRIBUTE_THRESHOLD, Regions
 from lit_attn.errors import UserError
 from lit_attn.language.phrases import Exclude, Kind
 from lit_attn.language.trees import kept
@@ -38,10 +39,8 @@ class RegionSource:
     """Regions, the names of their labels, and the pictures themselves if there are any."""
 
     store: RegionStore
-    object_names: tuple[str, ...]
-    attribute_names: tuple[str, ...]
+    names: LabelNames
     images: PictureFolder | None
-    attribute_threshold: float = ATTRIBUTE_THRESHOLD
 
     def read(self, captioned: CaptionedPicture, name: str) -> Regions:
         """The regions of a picture, which the store lists as `name`."""
@@ -52,16 +51,12 @@ class RegionSource:
 
     def described(self, regions: Regions) -> tuple[str, ...]:
         """What each region shows; empty without labels."""
-        return regions.described(self.object_names, self.attribute_names, self.attribute_threshold)
+        return self.names.of(regions)
 
     def named(self, regions: Regions) -> tuple[str, ...]:
         """The same where labels are needed."""
-        if len(regions) and regions.object_names is None and (regions.objects is None or not self.object_names):
-            lacking = "no labels" if regions.objects is None else "label ids, but no names are given (object_names)"
-            raise UserError(
-                f"{self.store.path}: the regions of {regions.name} have {lacking}. Phrases are linked to what regions are "
-                "called: use regions with labels, such as LXMERT's TSV or those of lit-attn extract regions."
-            )
+        if len(regions):
+            self.names.check(regions.labelled, regions.name, self.store.path)
         return self.described(regions)
 
     def picture(self, image_id: int, captioned: CaptionedPicture, name: str, is_linked: bool = False) -> Picture:
@@ -156,12 +151,9 @@ class RegionCaptioning(CaptioningData, ABC):
             )
         self.annotate, self.link = annotate, link
         self.phrases, self.exclude = phrases, exclude
-        self.attribute_threshold = attribute_threshold
         self.regions = Path(regions)
         self.images = None if images is None else PictureFolder(Path(images))
-        self.object_names, self.attribute_names = (
-            () if path is None else read_label_names(Path(path)) for path in (object_names, attribute_names)
-        )
+        self.label_names = LabelNames.read(object_names, attribute_names, attribute_threshold)
         self._datasets: dict[str, CaptionedRegions] = {}
         self._labels: dict[str, tuple[str, ...]] = {}
 
@@ -212,9 +204,7 @@ class RegionCaptioning(CaptioningData, ABC):
 
     @cached_property
     def source(self) -> RegionSource:
-        return RegionSource(
-            open_regions(self.regions), self.object_names, self.attribute_names, self.images, self.attribute_threshold
-        )
+        return RegionSource(open_regions(self.regions), self.label_names, self.images)
 
     @property
     def region_dim(self) -> int:

@@ -6,7 +6,7 @@ The file is that of the probing study (`feat`, `bbox`, `num_bbox`, `image_id`, `
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from lit_attn.files import written_whole
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
+
+Labelled = Literal["names", "ids", "nothing"]
+"""What regions are labelled with."""
 
 ATTRIBUTE_THRESHOLD = 0.1
 """An attribute is part of a description only above this confidence."""
@@ -61,6 +64,12 @@ class Regions:
         """Boxes over the picture's size, cut at its border."""
         size = np.array([self.width, self.height] * 2, np.float32)
         return (self.boxes / size).clip(0.0, 1.0)
+
+    @property
+    def labelled(self) -> Labelled:
+        if self.object_names is not None:
+            return "names"
+        return "nothing" if self.objects is None else "ids"
 
     def described(
         self,
