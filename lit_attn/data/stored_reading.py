@@ -4,16 +4,22 @@ Objects are as many as have features, OCR tokens as many as were read, each up t
 missing for the last of them are zeros, as in MMF. Tokens without any features of their own have zeros there, too.
 """
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 
 import numpy as np
+from PIL import Image
 from torch.utils.data import Dataset
 
 from lit_attn.data.imdb import PictureQuestion
 from lit_attn.data.ocr_tokens import OcrFile
+from lit_attn.data.picture_folder import PictureFolder
+from lit_attn.data.question_files import read_questions
 from lit_attn.data.reading import Floats, ReadingData, ReadingSample
-from lit_attn.data.reading_store import FeatureStore
+from lit_attn.data.reading_store import FeatureStore, open_features
 from lit_attn.errors import UserError
 from lit_attn.ops.answers import clean
 
@@ -120,3 +126,72 @@ def _rows(array: Floats, count: int) -> Floats:
     rows = np.zeros((count, array.shape[1]), np.float32)
     rows[: len(array)] = array[:count]
     return rows
+
+
+class StoredReading(ReadingData):
+    """Questions, features and tokens in files."""
+
+    def __init__(
+        self,
+        regions: str,
+        ocr_regions: str | None,
+        ocr: str | None,
+        images: str | None,
+        max_question_tokens: int,
+        max_objects: int,
+        max_ocr: int,
+        max_steps: int,
+        word_vectors: str | None,
+        mark_duplicates: bool,
+        batch_size: int,
+        eval_batch_size: int,
+        num_workers: int,
+        seed: int,
+    ) -> None:
+        super().__init__(
+            max_question_tokens,
+            max_objects,
+            max_ocr,
+            max_steps,
+            word_vectors,
+            mark_duplicates,
+            batch_size,
+            eval_batch_size,
+            num_workers,
+            seed,
+        )
+        self.regions = Path(regions)
+        self.ocr_regions = None if ocr_regions is None else Path(ocr_regions)
+        self.ocr = None if ocr is None else OcrFile(Path(ocr))
+        self.images = None if images is None else PictureFolder(Path(images))
+        self._datasets: dict[Path, StoredQuestions] = {}
+        self._questions: dict[Path, list[PictureQuestion]] = {}
+
+    @abstractmethod
+    def question_file(self, stage: str) -> Path:
+        """The file behind `train`, `val`, `test` or `predict`."""
+
+    @cached_property
+    def sources(self) -> ReadingSources:
+        ocr_features = None if self.ocr_regions is None else open_features(self.ocr_regions)
+        return ReadingSources(open_features(self.regions), ocr_features, self.ocr)
+
+    @property
+    def region_dim(self) -> int:
+        return self.sources.objects.dim
+
+    def dataset(self, stage: str) -> StoredQuestions:
+        path = self.question_file(stage)
+        if path not in self._datasets:
+            self._datasets[path] = StoredQuestions(self, self.asked(stage), self.sources)
+        return self._datasets[path]
+
+    def asked(self, stage: str) -> list[PictureQuestion]:
+        """The questions of a stage; a file is read once."""
+        path = self.question_file(stage)
+        if path not in self._questions:
+            self._questions[path] = read_questions(path)
+        return self._questions[path]
+
+    def show(self, image_id: int, stage: str) -> Image.Image | None:
+        return None if self.images is None else self.images.open(self.dataset(stage).pictures[image_id])

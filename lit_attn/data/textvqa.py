@@ -5,97 +5,19 @@ two OCR systems of the published numbers are inside the imdb files. Train and va
 of Open Images, so both are `train/<image id>` in the LMDB.
 """
 
-from abc import abstractmethod
 from functools import cached_property
 from pathlib import Path
-
-from PIL import Image
 
 from lit_attn.checkpoint import SUFFIXES as WEIGHTS
 from lit_attn.checkpoint import read_weights
 from lit_attn.data.answer_words import AnswerWords
-from lit_attn.data.imdb import PictureQuestion
-from lit_attn.data.ocr_tokens import OcrFile
-from lit_attn.data.picture_folder import PictureFolder
-from lit_attn.data.question_files import read_questions
 from lit_attn.data.question_tokens import QuestionTokens, VocabularyTokens, WordPieces
-from lit_attn.data.reading import ReadingData
-from lit_attn.data.reading_store import open_features
-from lit_attn.data.stored_reading import ReadingSources, StoredQuestions
+from lit_attn.data.stored_reading import StoredReading
 from lit_attn.data.vocab import Vocabulary, tokenize
 from lit_attn.errors import UserError
 
 MAX_STEPS = 12
 """Words of an answer in published models, its end among them."""
-
-
-class StoredReading(ReadingData):
-    """Questions, features and tokens in files."""
-
-    def __init__(
-        self,
-        regions: str,
-        ocr_regions: str | None,
-        ocr: str | None,
-        images: str | None,
-        max_question_tokens: int,
-        max_objects: int,
-        max_ocr: int,
-        max_steps: int,
-        word_vectors: str | None,
-        mark_duplicates: bool,
-        batch_size: int,
-        eval_batch_size: int,
-        num_workers: int,
-        seed: int,
-    ) -> None:
-        super().__init__(
-            max_question_tokens,
-            max_objects,
-            max_ocr,
-            max_steps,
-            word_vectors,
-            mark_duplicates,
-            batch_size,
-            eval_batch_size,
-            num_workers,
-            seed,
-        )
-        self.regions = Path(regions)
-        self.ocr_regions = None if ocr_regions is None else Path(ocr_regions)
-        self.ocr = None if ocr is None else OcrFile(Path(ocr))
-        self.images = None if images is None else PictureFolder(Path(images))
-        self._datasets: dict[Path, StoredQuestions] = {}
-        self._questions: dict[Path, list[PictureQuestion]] = {}
-
-    @abstractmethod
-    def question_file(self, stage: str) -> Path:
-        """The file behind `train`, `val`, `test` or `predict`."""
-
-    @cached_property
-    def sources(self) -> ReadingSources:
-        ocr_features = None if self.ocr_regions is None else open_features(self.ocr_regions)
-        return ReadingSources(open_features(self.regions), ocr_features, self.ocr)
-
-    @property
-    def region_dim(self) -> int:
-        return self.sources.objects.dim
-
-    def dataset(self, stage: str) -> StoredQuestions:
-        path = self.question_file(stage)
-        if path not in self._datasets:
-            self._datasets[path] = StoredQuestions(self, self.asked(stage), self.sources)
-        return self._datasets[path]
-
-    def asked(self, stage: str) -> list[PictureQuestion]:
-        """The questions of a stage; a file is read once."""
-        path = self.question_file(stage)
-        if path not in self._questions:
-            self._questions[path] = read_questions(path)
-        return self._questions[path]
-
-    def show(self, image_id: int, stage: str) -> Image.Image | None:
-        return None if self.images is None else self.images.open(self.dataset(stage).pictures[image_id])
 
 
 class TextVqa(StoredReading):
