@@ -234,6 +234,8 @@ class ReadingBatch(TensorBatch):
     """Which object of the picture a region shows, -1 for none: known on Scenes only."""
     ocr_object: Int[Tensor, "b o"] | None = None
     """Which object carries an OCR token, -1 for none: known on Scenes only."""
+    region_labels: tuple[tuple[str, ...], ...] = ()
+    """Per question what each region is called; empty where that is not known."""
 
     def __len__(self) -> int:
         return len(self.question_id)

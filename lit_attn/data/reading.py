@@ -53,6 +53,8 @@ class ReadingSample:
     annotation: Annotation | None = None
     region_object: NDArray[np.int64] | None = None
     ocr_object: NDArray[np.int64] | None = None
+    labels: tuple[str, ...] = ()
+    """What each region is called, where that is known."""
 
 
 def collate(samples: Sequence[ReadingSample]) -> ReadingBatch:
@@ -89,6 +91,7 @@ def collate(samples: Sequence[ReadingSample]) -> ReadingBatch:
         annotations=tuple(sample.annotation for sample in samples),
         region_object=_objects([sample.region_object for sample in samples]),
         ocr_object=_objects([sample.ocr_object for sample in samples]),
+        region_labels=tuple(sample.labels for sample in samples),
     )
 
 

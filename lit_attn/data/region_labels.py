@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from lit_attn.data.regions import ATTRIBUTE_THRESHOLD, Labelled, Regions, read_label_names
+from lit_attn.data.regions import ATTRIBUTE_THRESHOLD, Ints, Labelled, Regions, look_up, read_label_names
 from lit_attn.errors import UserError
 
 
@@ -24,6 +24,10 @@ class LabelNames:
     def of(self, regions: Regions) -> tuple[str, ...]:
         """What each region shows; empty without labels."""
         return regions.described(self.objects, self.attributes, self.threshold)
+
+    def of_ids(self, objects: Ints) -> tuple[str, ...]:
+        """The same of a detector that has label ids and nothing else."""
+        return look_up(objects, self.objects, "object")
 
     def check(self, labelled: Labelled, picture: str, path: Path) -> None:
         """Phrases can only be linked to regions whose names are known."""

@@ -79,8 +79,8 @@ class Regions:
     ) -> tuple[str, ...]:
         """Per region, such as "red chair": the attribute if its confidence is above the threshold, then the label. Empty
         without labels."""
-        labels = self.object_names or _look_up(self.objects, object_names, "object")
-        attributes = self.attribute_names or _look_up(self.attributes, attribute_names, "attribute")
+        labels = self.object_names or look_up(self.objects, object_names, "object")
+        attributes = self.attribute_names or look_up(self.attributes, attribute_names, "attribute")
         if not labels:
             return ()
         if not attributes or self.attributes_conf is None:
@@ -89,7 +89,8 @@ class Regions:
         return tuple(f"{a} {o}" if s else o for a, o, s in zip(attributes, labels, sure, strict=True))
 
 
-def _look_up(ids: Ints | None, names: tuple[str, ...], kind: str) -> tuple[str, ...]:
+def look_up(ids: Ints | None, names: tuple[str, ...], kind: str) -> tuple[str, ...]:
+    """The names of ids; "object 7" for one without a name."""
     if ids is None:
         return ()
     return tuple(names[i] if 0 <= i < len(names) else f"{kind} {i}" for i in ids.tolist())

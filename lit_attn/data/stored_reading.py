@@ -20,6 +20,7 @@ from lit_attn.data.picture_folder import PictureFolder
 from lit_attn.data.question_files import read_questions
 from lit_attn.data.reading import Floats, ReadingData, ReadingSample
 from lit_attn.data.reading_store import FeatureStore, open_features
+from lit_attn.data.region_labels import LabelNames
 from lit_attn.errors import UserError
 from lit_attn.ops.answers import clean
 
@@ -55,7 +56,7 @@ class StoredQuestions(Dataset[ReadingSample]):
     def __getitem__(self, index: int) -> ReadingSample:
         data, question = self.data, self.questions[index]
         ids, words = data.encode(question.text, question.question_id)
-        regions, boxes = self._objects(question)
+        regions, boxes, labels = self._objects(question)
         texts, ocr_boxes, ocr_regions = self._tokens(question, regions.shape[1])
         ocr_words = tuple(clean(text) for text in texts)
         vectors, spelling = data.describe(ocr_words)
@@ -76,9 +77,10 @@ class StoredQuestions(Dataset[ReadingSample]):
             answers=question.answers,
             num_answers=data.num_answers,
             lesson=data.teach(question.question_id, question.answers, ocr_words),
+            labels=labels,
         )
 
-    def _objects(self, question: PictureQuestion) -> tuple[Floats, Floats]:
+    def _objects(self, question: PictureQuestion) -> tuple[Floats, Floats, tuple[str, ...]]:
         store = self.sources.objects
         seen = store.read(store.find(*question.keys) or question.picture)
         if seen.features.ndim != 2 or seen.features.shape[1] != store.dim:
@@ -92,7 +94,7 @@ class StoredQuestions(Dataset[ReadingSample]):
                 f"The objects of the picture {question.picture} have no boxes, neither beside their features nor with "
                 f"question {question.question_id}."
             )
-        return regions, _rows(boxes, len(regions))
+        return regions, _rows(boxes, len(regions)), seen.labels[: len(regions)]
 
     def _tokens(self, question: PictureQuestion, dim: int) -> tuple[tuple[str, ...], Floats, Floats]:
         texts, boxes = question.ocr_tokens, question.ocr_boxes
@@ -147,6 +149,7 @@ class StoredReading(ReadingData):
         eval_batch_size: int,
         num_workers: int,
         seed: int,
+        label_names: LabelNames | None = None,
     ) -> None:
         super().__init__(
             max_question_tokens,
@@ -161,6 +164,7 @@ class StoredReading(ReadingData):
             seed,
         )
         self.regions = Path(regions)
+        self.label_names = label_names or LabelNames()
         self.ocr_regions = None if ocr_regions is None else Path(ocr_regions)
         self.ocr = None if ocr is None else OcrFile(Path(ocr))
         self.images = None if images is None else PictureFolder(Path(images))
@@ -174,7 +178,7 @@ class StoredReading(ReadingData):
     @cached_property
     def sources(self) -> ReadingSources:
         ocr_features = None if self.ocr_regions is None else open_features(self.ocr_regions)
-        return ReadingSources(open_features(self.regions), ocr_features, self.ocr)
+        return ReadingSources(open_features(self.regions, self.label_names), ocr_features, self.ocr)
 
     @property
     def region_dim(self) -> int:

@@ -12,6 +12,8 @@ from lit_attn.checkpoint import SUFFIXES as WEIGHTS
 from lit_attn.checkpoint import read_weights
 from lit_attn.data.answer_words import AnswerWords
 from lit_attn.data.question_tokens import QuestionTokens, VocabularyTokens, WordPieces
+from lit_attn.data.region_labels import LabelNames
+from lit_attn.data.regions import ATTRIBUTE_THRESHOLD
 from lit_attn.data.stored_reading import StoredReading
 from lit_attn.data.vocab import Vocabulary, tokenize
 from lit_attn.errors import UserError
@@ -34,6 +36,8 @@ class TextVqa(StoredReading):
         vocabulary: A vocabulary JSON, or weights that hold their words. Without it, the words that occur at least
             `min_count` times in the training questions.
         images: The folder of the pictures, to draw on.
+        object_names, attribute_names: Lists of the 1600 objects and 400 attributes, for regions with label ids.
+        attribute_threshold: An attribute is part of what a region is called above this confidence.
         max_question_tokens, max_objects, max_ocr, max_steps, word_vectors, mark_duplicates: See `ReadingData`.
         seed: Of the order of training and of the path that an answer is taught by.
     """
@@ -62,6 +66,9 @@ class TextVqa(StoredReading):
         eval_batch_size: int = 128,
         num_workers: int = 0,
         seed: int = 0,
+        object_names: str | None = None,
+        attribute_names: str | None = None,
+        attribute_threshold: float = ATTRIBUTE_THRESHOLD,
     ) -> None:
         super().__init__(
             regions,
@@ -78,6 +85,7 @@ class TextVqa(StoredReading):
             eval_batch_size,
             num_workers,
             seed,
+            LabelNames.read(object_names, attribute_names, attribute_threshold),
         )
         self.files = {"train": train, "val": val, "test": test}
         self.answer_words_path = None if answer_words is None else Path(answer_words)
