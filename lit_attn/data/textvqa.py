@@ -11,12 +11,14 @@ from pathlib import Path
 from lit_attn.checkpoint import SUFFIXES as WEIGHTS
 from lit_attn.checkpoint import read_weights
 from lit_attn.data.answer_words import AnswerWords
+from lit_attn.data.grammar import Grammar
 from lit_attn.data.question_tokens import QuestionTokens, VocabularyTokens, WordPieces
 from lit_attn.data.region_labels import LabelNames
 from lit_attn.data.regions import ATTRIBUTE_THRESHOLD
 from lit_attn.data.stored_reading import StoredReading
 from lit_attn.data.vocab import Vocabulary, tokenize
 from lit_attn.errors import UserError
+from lit_attn.language.phrases import Exclude, Kind
 
 MAX_STEPS = 12
 """Words of an answer in published models, its end among them."""
@@ -38,6 +40,10 @@ class TextVqa(StoredReading):
         images: The folder of the pictures, to draw on.
         object_names, attribute_names: Lists of the 1600 objects and 400 attributes, for regions with label ids.
         attribute_threshold: An attribute is part of what a region is called above this confidence.
+        annotate: Where grammar for probes comes from: a spaCy pipeline such as `en_core_web_sm`, a `.conllu` or `.jsonl` file.
+        link: Which regions noun phrases name, by a linker of `lit_attn.data.linking.named`: `lemma`, `glove_add`, `sentence` …
+        phrases: Which noun phrases: `nested`, or `base`, which end at their noun.
+        exclude: Which of them are left out as places of the picture: `exact`, `contains` or `nothing`.
         max_question_tokens, max_objects, max_ocr, max_steps, word_vectors, mark_duplicates: See `ReadingData`.
         seed: Of the order of training and of the path that an answer is taught by.
     """
@@ -69,6 +75,10 @@ class TextVqa(StoredReading):
         object_names: str | None = None,
         attribute_names: str | None = None,
         attribute_threshold: float = ATTRIBUTE_THRESHOLD,
+        annotate: str | None = None,
+        link: str | None = None,
+        phrases: Kind = "nested",
+        exclude: Exclude = "exact",
     ) -> None:
         super().__init__(
             regions,
@@ -86,6 +96,7 @@ class TextVqa(StoredReading):
             num_workers,
             seed,
             LabelNames.read(object_names, attribute_names, attribute_threshold),
+            Grammar(annotate, link, phrases, exclude),
         )
         self.files = {"train": train, "val": val, "test": test}
         self.answer_words_path = None if answer_words is None else Path(answer_words)
