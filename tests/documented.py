@@ -200,6 +200,7 @@ RULES: Sequence[tuple[str, Callable[[str], Step]]] = (
     (r"fit paragraph_tellmemore", absent("no-such-data")),
     (r"fit scan_(flickr30k|coco)", absent("no-such-data")),
     (r"fit mac_clevr", absent("no-such-data")),
+    (r"validate m4c_textvqa", absent("m4c.ckpt")),
     (r"fit m4c_textvqa", absent("imdb_train_ocr_en.npy")),
     (r"fit (attngan|damsm)_(cub|coco)", absent("no-such-data")),
     (
