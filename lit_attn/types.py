@@ -229,11 +229,16 @@ class ReadingBatch(TensorBatch):
     ocr_causes: Bool[Tensor, "b o"] | None = None
     picture_name: tuple[str, ...] = ()
     annotations: tuple[Annotation | None, ...] = ()
-    """One per question. Position i of an annotation is position i + 1 of `tokens`; none where tokens are word pieces."""
+    """One per question. Position i of an annotation is position i + 1 of `tokens`, unless `word_of` is there."""
     region_object: Int[Tensor, "b r"] | None = None
-    """Which object of the picture a region shows, -1 for none: known on Scenes only."""
+    """Which object of the picture a region shows, -1 for none: known on Scenes. Where phrases are linked to detections, every
+    region is an object of its own."""
     ocr_object: Int[Tensor, "b o"] | None = None
     """Which object carries an OCR token, -1 for none: known on Scenes only."""
+    region_labels: tuple[tuple[str, ...], ...] = ()
+    """Per question what each region is called; empty where that is not known."""
+    word_of: Int[Tensor, "b t"] | None = None
+    """Where annotated questions are read in word pieces: which word of its annotation a token is a piece of, -1 for none."""
 
     def __len__(self) -> int:
         return len(self.question_id)

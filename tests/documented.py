@@ -200,6 +200,7 @@ RULES: Sequence[tuple[str, Callable[[str], Step]]] = (
     (r"fit paragraph_tellmemore", absent("no-such-data")),
     (r"fit scan_(flickr30k|coco)", absent("no-such-data")),
     (r"fit mac_clevr", absent("no-such-data")),
+    (r"validate m4c_textvqa", absent("m4c.ckpt")),
     (r"fit m4c_textvqa", absent("imdb_train_ocr_en.npy")),
     (r"fit (attngan|damsm)_(cub|coco)", absent("no-such-data")),
     (
@@ -216,6 +217,7 @@ RULES: Sequence[tuple[str, Callable[[str], Step]]] = (
     (r"correlate \S+ --data no-such-data", absent("no-such-data")),
     (r"--ckpt_path checkpoints/coco/", absent("checkpoints/coco/best.ckpt")),
     (r"prepare links .*--images", absent("no-such-pictures")),
+    (r"--data.object_names ", absent("objects_vocab.txt")),
     (r"prepare links|--data.link ", absent("no-such-regions")),
     (r"(report|explain) checkpoints/scenes\b", absent("checkpoints/scenes")),
     (r"explain truth-captioner ", absent("truth-captioner")),

@@ -37,6 +37,10 @@ class PictureQuestion:
     """Where MMF keeps the picture's features."""
 
     @property
+    def sample_id(self) -> str:
+        return str(self.question_id)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """What the picture may be called: as the file says, and without a suffix."""
         path = PurePosixPath(self.picture)

@@ -8,8 +8,9 @@ from typing import Any
 
 from lit_attn.checkpoint import SUFFIXES as WEIGHTS
 from lit_attn.checkpoint import read_question_words
-from lit_attn.data.vocab import END, START, UNKNOWN, Vocabulary, tokenize
+from lit_attn.data.vocab import END, START, UNKNOWN, Vocabulary, token_spans, tokenize
 from lit_attn.errors import UserError
+from lit_attn.language.pieces import words_of_pieces
 
 Encoded = tuple[tuple[int, ...], tuple[str, ...]]
 """Ids, and the word or word piece of each."""
@@ -25,6 +26,10 @@ class QuestionTokens(ABC):
     @abstractmethod
     def encode(self, text: str, max_tokens: int) -> Encoded:
         """A start, the first words that find room, an end. Empty text has nothing between the two."""
+
+    @abstractmethod
+    def word_of(self, text: str, max_tokens: int) -> tuple[int, ...] | None:
+        """Which word of `tokenize` each id of `encode` is a piece of, -1 for none. None where ids are whole words, one by one."""
 
     @property
     @abstractmethod
@@ -61,6 +66,9 @@ class VocabularyTokens(QuestionTokens):
     def encode(self, text: str, max_tokens: int) -> Encoded:
         words = tokenize(text)[: max_tokens - 2]
         return tuple(self.vocabulary.encode(words)), (START, *words, END)
+
+    def word_of(self, text: str, max_tokens: int) -> None:
+        return None
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -103,6 +111,10 @@ class WordPieces(QuestionTokens):
     def encode(self, text: str, max_tokens: int) -> Encoded:
         ids = self._tokenizer(text, truncation=True, max_length=max_tokens)["input_ids"]
         return tuple(ids), tuple(self._tokenizer.convert_ids_to_tokens(ids))
+
+    def word_of(self, text: str, max_tokens: int) -> tuple[int, ...]:
+        found = self._tokenizer(text, truncation=True, max_length=max_tokens, return_offsets_mapping=True)
+        return tuple(words_of_pieces(found["offset_mapping"], token_spans(text, tokenize(text))))
 
     @property
     def words(self) -> tuple[str, ...]:

@@ -53,6 +53,10 @@ class ReadingSample:
     annotation: Annotation | None = None
     region_object: NDArray[np.int64] | None = None
     ocr_object: NDArray[np.int64] | None = None
+    labels: tuple[str, ...] = ()
+    """What each region is called, where that is known."""
+    word_of: NDArray[np.int64] | None = None
+    """Of word pieces the word of the annotation, -1 for none."""
 
 
 def collate(samples: Sequence[ReadingSample]) -> ReadingBatch:
@@ -87,15 +91,17 @@ def collate(samples: Sequence[ReadingSample]) -> ReadingBatch:
         ocr_causes=_padded([_known(sample.ocr_causes) for sample in samples], least=1) if knows_causes else None,
         picture_name=tuple(sample.picture_name for sample in samples),
         annotations=tuple(sample.annotation for sample in samples),
-        region_object=_objects([sample.region_object for sample in samples]),
-        ocr_object=_objects([sample.ocr_object for sample in samples]),
+        region_object=_numbers([sample.region_object for sample in samples]),
+        ocr_object=_numbers([sample.ocr_object for sample in samples]),
+        region_labels=tuple(sample.labels for sample in samples),
+        word_of=_numbers([sample.word_of for sample in samples]),
     )
 
 
-def _objects(shown: Sequence[NDArray[np.int64] | None]) -> Tensor | None:
-    """What regions or tokens show, -1 behind their ends; None where it is not known."""
-    known = [objects + 1 for objects in shown if objects is not None]
-    return _padded(known, least=1) - 1 if len(known) == len(shown) else None
+def _numbers(rows: Sequence[NDArray[np.int64] | None]) -> Tensor | None:
+    """Numbers of objects or words, -1 behind their ends; None where they are not known."""
+    known = [numbers + 1 for numbers in rows if numbers is not None]
+    return _padded(known, least=1) - 1 if len(known) == len(rows) else None
 
 
 def _padded(arrays: Sequence[NDArray[np.generic]], least: int = 0) -> Tensor:

@@ -12,18 +12,15 @@ import numpy as np
 from PIL import Image
 from torch.utils.data import Dataset
 
-from lit_attn.data.annotate.pipeline import Pipeline, open_pipeline
-from lit_attn.data.annotate.source import annotate, completed
 from lit_attn.data.caption_files import CaptionedPicture
 from lit_attn.data.captioning import CaptioningData, caption_ids
-from lit_attn.data.linking.linker import Linker
-from lit_attn.data.linking.links import link, link_once
-from lit_attn.data.linking.named import open_linker
+from lit_attn.data.grammar import Grammar
 from lit_attn.data.picture_folder import PictureFolder
 from lit_attn.data.pictures import Caption, Picture, Sample
 from lit_attn.data.region_base import RegionStore
+from lit_attn.data.region_labels import LabelNames
 from lit_attn.data.region_store import open_regions
-from lit_attn.data.regions import ATTRIBUTE_THRESHOLD, Regions, read_label_names
+from lit_attn.data.regions import ATTRIBUTE_THRESHOLD, Regions
 from lit_attn.errors import UserError
 from lit_attn.language.phrases import Exclude, Kind
 from lit_attn.language.trees import kept
@@ -38,10 +35,8 @@ class RegionSource:
     """Regions, the names of their labels, and the pictures themselves if there are any."""
 
     store: RegionStore
-    object_names: tuple[str, ...]
-    attribute_names: tuple[str, ...]
+    names: LabelNames
     images: PictureFolder | None
-    attribute_threshold: float = ATTRIBUTE_THRESHOLD
 
     def read(self, captioned: CaptionedPicture, name: str) -> Regions:
         """The regions of a picture, which the store lists as `name`."""
@@ -52,16 +47,12 @@ class RegionSource:
 
     def described(self, regions: Regions) -> tuple[str, ...]:
         """What each region shows; empty without labels."""
-        return regions.described(self.object_names, self.attribute_names, self.attribute_threshold)
+        return self.names.of(regions)
 
     def named(self, regions: Regions) -> tuple[str, ...]:
         """The same where labels are needed."""
-        if len(regions) and regions.object_names is None and (regions.objects is None or not self.object_names):
-            lacking = "no labels" if regions.objects is None else "label ids, but no names are given (object_names)"
-            raise UserError(
-                f"{self.store.path}: the regions of {regions.name} have {lacking}. Phrases are linked to what regions are "
-                "called: use regions with labels, such as LXMERT's TSV or those of lit-attn extract regions."
-            )
+        if len(regions):
+            self.names.check(regions.labelled, regions.name, self.store.path)
         return self.described(regions)
 
     def picture(self, image_id: int, captioned: CaptionedPicture, name: str, is_linked: bool = False) -> Picture:
@@ -150,18 +141,10 @@ class RegionCaptioning(CaptioningData, ABC):
         attribute_threshold: float = ATTRIBUTE_THRESHOLD,
     ) -> None:
         super().__init__(max_words, batch_size, eval_batch_size, num_workers, seed)
-        if link is not None and annotate is None:
-            raise UserError(
-                f"data.link {link!r} needs noun phrases: name a parser, too (data.annotate en_core_web_sm)."
-            )
-        self.annotate, self.link = annotate, link
-        self.phrases, self.exclude = phrases, exclude
-        self.attribute_threshold = attribute_threshold
+        self.grammar = Grammar(annotate, link, phrases, exclude)
         self.regions = Path(regions)
         self.images = None if images is None else PictureFolder(Path(images))
-        self.object_names, self.attribute_names = (
-            () if path is None else read_label_names(Path(path)) for path in (object_names, attribute_names)
-        )
+        self.label_names = LabelNames.read(object_names, attribute_names, attribute_threshold)
         self._datasets: dict[str, CaptionedRegions] = {}
         self._labels: dict[str, tuple[str, ...]] = {}
 
@@ -177,24 +160,19 @@ class RegionCaptioning(CaptioningData, ABC):
     def prepare_data(self) -> None:
         """Annotates what evaluation will read, in one process, before the others ask for it."""
         stage = self.evaluated_stage()
-        if self.annotate is not None and stage is not None:
+        if self.grammar.source is not None and stage is not None:
             pictures = [p for p in self.pictures(stage) if p.captions]
             self.annotations(pictures, self.listed(stage, pictures))
 
     def annotations(self, pictures: Sequence[CaptionedPicture], names: Sequence[str]) -> dict[str, Annotation]:
         """By sample id; with noun phrases linked to regions where that is asked for. `names` are those of the regions."""
-        if self.annotate is None:
-            return {}
         texts = {f"{p.stem}-{i}": tokens for p in pictures for i, tokens in enumerate(p.captions)}
-        found = annotate(texts, self.annotate, self.text_path, self.phrases, self.exclude)
-        if self._linker is None:
-            return found
-        described = {
-            f"{picture.stem}-{i}": self._named(picture, name)
-            for picture, name in zip(pictures, names, strict=True)
-            for i in range(len(picture.captions))
-        }
-        return link(found, described, self._linker, self.text_path)
+
+        def described() -> dict[str, tuple[str, ...]]:
+            pairs = zip(pictures, names, strict=True)
+            return {f"{p.stem}-{i}": self._named(p, name) for p, name in pairs for i in range(len(p.captions))}
+
+        return self.grammar.annotations(texts, self.text_path, described)
 
     def _named(self, picture: CaptionedPicture, name: str) -> tuple[str, ...]:
         """What each region of a picture is called; read once."""
@@ -202,19 +180,13 @@ class RegionCaptioning(CaptioningData, ABC):
             self._labels[name] = self.source.named(self.source.read(picture, name))
         return self._labels[name]
 
-    @cached_property
-    def _linker(self) -> Linker | None:
-        return None if self.link is None else open_linker(self.link)
-
     def keys(self, picture: CaptionedPicture) -> tuple[str, ...]:
         """Names under which the regions of a picture may be listed: its file's, and its number."""
         return (picture.stem, str(picture.picture_id))
 
     @cached_property
     def source(self) -> RegionSource:
-        return RegionSource(
-            open_regions(self.regions), self.object_names, self.attribute_names, self.images, self.attribute_threshold
-        )
+        return RegionSource(open_regions(self.regions), self.label_names, self.images)
 
     @property
     def region_dim(self) -> int:
@@ -230,26 +202,12 @@ class RegionCaptioning(CaptioningData, ABC):
 
     def annotated(self, stage: str, texts: Mapping[int, str]) -> dict[int, Annotation | None]:
         """As gold captions are, by the same pipeline, rules and linker, but kept nowhere. None for a text without words."""
-        said = {number: tokens for number, text in texts.items() if (tokens := tuple(text.split()))}
-        parsed = self._pipeline.annotate(list(said.values()), processes=1)
-        found = {
-            number: completed(annotation, self.phrases, self.exclude)
-            for number, annotation in zip(said, parsed, strict=True)
-        }
-        if self._linker is not None and found:
-            split = self.dataset(stage)
-            regions = {number: self._named(split.pictures[number], split.names[number]) for number in found}
-            found = link_once(found, regions, self._linker)
-        return {number: found.get(number) for number in texts}
 
-    @property
-    def _pipeline(self) -> Pipeline:
-        if self.annotate is None or self.annotate.endswith((".conllu", ".jsonl", ".jsonl.gz")):
-            raise UserError(
-                f"Texts that a model wrote need a parser, and data.annotate is {self.annotate!r}. "
-                "Name a spaCy pipeline: --data.annotate en_core_web_sm."
-            )
-        return open_pipeline(self.annotate)
+        def described(number: int) -> tuple[str, ...]:
+            split = self.dataset(stage)
+            return self._named(split.pictures[number], split.names[number])
+
+        return self.grammar.written(texts, described)
 
     def training_references(self) -> Iterator[tuple[str, ...]]:
         return (picture.references for picture in self.pictures("train") if picture.captions)
@@ -264,7 +222,7 @@ class RegionCaptioning(CaptioningData, ABC):
         log.info("%s: %d pictures%s.", stage, len(pictures), told)
         listed = self.listed(stage, pictures)
         annotations = {} if stage == "train" else self.annotations(pictures, listed)  # probes listen to evaluation
-        is_linked = self.link is not None and stage != "train"
+        is_linked = self.grammar.link is not None and stage != "train"
         return CaptionedRegions(pictures, listed, self.source, self.vocabulary, self.max_words, annotations, is_linked)
 
     def listed(self, stage: str, pictures: Sequence[CaptionedPicture]) -> list[str]:

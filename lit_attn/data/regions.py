@@ -6,7 +6,7 @@ The file is that of the probing study (`feat`, `bbox`, `num_bbox`, `image_id`, `
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from lit_attn.files import written_whole
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
+
+Labelled = Literal["names", "ids", "nothing"]
+"""What regions are labelled with."""
 
 ATTRIBUTE_THRESHOLD = 0.1
 """An attribute is part of a description only above this confidence."""
@@ -62,6 +65,12 @@ class Regions:
         size = np.array([self.width, self.height] * 2, np.float32)
         return (self.boxes / size).clip(0.0, 1.0)
 
+    @property
+    def labelled(self) -> Labelled:
+        if self.object_names is not None:
+            return "names"
+        return "nothing" if self.objects is None else "ids"
+
     def described(
         self,
         object_names: tuple[str, ...] = (),
@@ -70,8 +79,8 @@ class Regions:
     ) -> tuple[str, ...]:
         """Per region, such as "red chair": the attribute if its confidence is above the threshold, then the label. Empty
         without labels."""
-        labels = self.object_names or _look_up(self.objects, object_names, "object")
-        attributes = self.attribute_names or _look_up(self.attributes, attribute_names, "attribute")
+        labels = self.object_names or look_up(self.objects, object_names, "object")
+        attributes = self.attribute_names or look_up(self.attributes, attribute_names, "attribute")
         if not labels:
             return ()
         if not attributes or self.attributes_conf is None:
@@ -80,7 +89,8 @@ class Regions:
         return tuple(f"{a} {o}" if s else o for a, o, s in zip(attributes, labels, sure, strict=True))
 
 
-def _look_up(ids: Ints | None, names: tuple[str, ...], kind: str) -> tuple[str, ...]:
+def look_up(ids: Ints | None, names: tuple[str, ...], kind: str) -> tuple[str, ...]:
+    """The names of ids; "object 7" for one without a name."""
     if ids is None:
         return ()
     return tuple(names[i] if 0 <= i < len(names) else f"{kind} {i}" for i in ids.tolist())

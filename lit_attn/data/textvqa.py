@@ -5,97 +5,23 @@ two OCR systems of the published numbers are inside the imdb files. Train and va
 of Open Images, so both are `train/<image id>` in the LMDB.
 """
 
-from abc import abstractmethod
 from functools import cached_property
 from pathlib import Path
-
-from PIL import Image
 
 from lit_attn.checkpoint import SUFFIXES as WEIGHTS
 from lit_attn.checkpoint import read_weights
 from lit_attn.data.answer_words import AnswerWords
-from lit_attn.data.imdb import PictureQuestion
-from lit_attn.data.ocr_tokens import OcrFile
-from lit_attn.data.picture_folder import PictureFolder
-from lit_attn.data.question_files import read_questions
+from lit_attn.data.grammar import Grammar
 from lit_attn.data.question_tokens import QuestionTokens, VocabularyTokens, WordPieces
-from lit_attn.data.reading import ReadingData
-from lit_attn.data.reading_store import open_features
-from lit_attn.data.stored_reading import ReadingSources, StoredQuestions
+from lit_attn.data.region_labels import LabelNames
+from lit_attn.data.regions import ATTRIBUTE_THRESHOLD
+from lit_attn.data.stored_reading import StoredReading
 from lit_attn.data.vocab import Vocabulary, tokenize
 from lit_attn.errors import UserError
+from lit_attn.language.phrases import Exclude, Kind
 
 MAX_STEPS = 12
 """Words of an answer in published models, its end among them."""
-
-
-class StoredReading(ReadingData):
-    """Questions, features and tokens in files."""
-
-    def __init__(
-        self,
-        regions: str,
-        ocr_regions: str | None,
-        ocr: str | None,
-        images: str | None,
-        max_question_tokens: int,
-        max_objects: int,
-        max_ocr: int,
-        max_steps: int,
-        word_vectors: str | None,
-        mark_duplicates: bool,
-        batch_size: int,
-        eval_batch_size: int,
-        num_workers: int,
-        seed: int,
-    ) -> None:
-        super().__init__(
-            max_question_tokens,
-            max_objects,
-            max_ocr,
-            max_steps,
-            word_vectors,
-            mark_duplicates,
-            batch_size,
-            eval_batch_size,
-            num_workers,
-            seed,
-        )
-        self.regions = Path(regions)
-        self.ocr_regions = None if ocr_regions is None else Path(ocr_regions)
-        self.ocr = None if ocr is None else OcrFile(Path(ocr))
-        self.images = None if images is None else PictureFolder(Path(images))
-        self._datasets: dict[Path, StoredQuestions] = {}
-        self._questions: dict[Path, list[PictureQuestion]] = {}
-
-    @abstractmethod
-    def question_file(self, stage: str) -> Path:
-        """The file behind `train`, `val`, `test` or `predict`."""
-
-    @cached_property
-    def sources(self) -> ReadingSources:
-        ocr_features = None if self.ocr_regions is None else open_features(self.ocr_regions)
-        return ReadingSources(open_features(self.regions), ocr_features, self.ocr)
-
-    @property
-    def region_dim(self) -> int:
-        return self.sources.objects.dim
-
-    def dataset(self, stage: str) -> StoredQuestions:
-        path = self.question_file(stage)
-        if path not in self._datasets:
-            self._datasets[path] = StoredQuestions(self, self.asked(stage), self.sources)
-        return self._datasets[path]
-
-    def asked(self, stage: str) -> list[PictureQuestion]:
-        """The questions of a stage; a file is read once."""
-        path = self.question_file(stage)
-        if path not in self._questions:
-            self._questions[path] = read_questions(path)
-        return self._questions[path]
-
-    def show(self, image_id: int, stage: str) -> Image.Image | None:
-        return None if self.images is None else self.images.open(self.dataset(stage).pictures[image_id])
 
 
 class TextVqa(StoredReading):
@@ -112,6 +38,12 @@ class TextVqa(StoredReading):
         vocabulary: A vocabulary JSON, or weights that hold their words. Without it, the words that occur at least
             `min_count` times in the training questions.
         images: The folder of the pictures, to draw on.
+        object_names, attribute_names: Lists of the 1600 objects and 400 attributes, for regions with label ids.
+        attribute_threshold: An attribute is part of what a region is called above this confidence.
+        annotate: Where grammar for probes comes from: a spaCy pipeline such as `en_core_web_sm`, a `.conllu` or `.jsonl` file.
+        link: Which regions noun phrases name, by a linker of `lit_attn.data.linking.named`: `lemma`, `glove_add`, `sentence` …
+        phrases: Which noun phrases: `nested`, or `base`, which end at their noun.
+        exclude: Which of them are left out as places of the picture: `exact`, `contains` or `nothing`.
         max_question_tokens, max_objects, max_ocr, max_steps, word_vectors, mark_duplicates: See `ReadingData`.
         seed: Of the order of training and of the path that an answer is taught by.
     """
@@ -140,6 +72,13 @@ class TextVqa(StoredReading):
         eval_batch_size: int = 128,
         num_workers: int = 0,
         seed: int = 0,
+        object_names: str | None = None,
+        attribute_names: str | None = None,
+        attribute_threshold: float = ATTRIBUTE_THRESHOLD,
+        annotate: str | None = None,
+        link: str | None = None,
+        phrases: Kind = "nested",
+        exclude: Exclude = "exact",
     ) -> None:
         super().__init__(
             regions,
@@ -156,6 +95,8 @@ class TextVqa(StoredReading):
             eval_batch_size,
             num_workers,
             seed,
+            LabelNames.read(object_names, attribute_names, attribute_threshold),
+            Grammar(annotate, link, phrases, exclude),
         )
         self.files = {"train": train, "val": val, "test": test}
         self.answer_words_path = None if answer_words is None else Path(answer_words)

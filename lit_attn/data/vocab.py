@@ -12,6 +12,7 @@ from pathlib import Path
 from nltk.tokenize import NLTKWordTokenizer
 
 from lit_attn.errors import UserError
+from lit_attn.types import Span
 
 PAD, START, END, UNKNOWN = "<pad>", "<start>", "<end>", "<unk>"
 SPECIALS = (PAD, START, END, UNKNOWN)
@@ -27,6 +28,18 @@ def tokenize(caption: str) -> list[str]:
     sentence ends at a full stop, exclamation or question mark before white space.
     """
     return [token for part in _SENTENCE_END.split(caption.lower().strip()) for token in _TOKENIZER.tokenize(part)]
+
+
+def token_spans(text: str, tokens: Sequence[str]) -> list[Span]:
+    """Where the tokens of `tokenize` lie in the text, in characters."""
+    places = [i for i, letter in enumerate(text) for _ in letter.lower() if not letter.isspace()]
+    spans, at = [], 0
+    for token in tokens:
+        # NLTK writes a quotation mark as two signs; a letter may be longer in lower case.
+        length = 1 if token in ("``", "''") and text[places[at]] == '"' else len(token)
+        spans.append((places[at], places[at + length - 1] + 1))
+        at += length
+    return spans
 
 
 @dataclass(frozen=True)

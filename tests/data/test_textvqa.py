@@ -232,6 +232,41 @@ def test_the_real_file_with_tokens_and_regions_of_our_own(shared_data, tmp_path)
         only(TextVqa(str(tmp_path / "regions"), str(files["train"]), str(files["val"])))
 
 
+def labelled(folder, pictures, labels, **more) -> str:
+    """Regions that a detector has called `labels`, or numbered."""
+    folder.mkdir(exist_ok=True)
+    for picture in pictures:
+        boxes = some_boxes(picture, len(labels)) * np.array([200, 100, 200, 100], np.float32)
+        named = {"object_names": tuple(labels)} if isinstance(labels[0], str) else {"objects": np.array(labels)}
+        regions = Regions(picture, some_features(picture, len(labels)), boxes, 200.0, 100.0, **named, **more)
+        write_npz(regions, folder / f"{picture}.npz")
+    return str(folder)
+
+
+def test_batches_say_what_regions_are_called(mmf):
+    regions = labelled(mmf / "regions", PICTURES, ("phone", "sign", "cup"))
+    assert only(opened(mmf, regions=regions, max_objects=2)).region_labels == (("phone", "sign"),) * 4
+    assert only(opened(mmf)).region_labels == ((),) * 4
+
+
+def test_label_ids_are_looked_up_in_npz_and_lmdb(mmf):
+    (mmf / "objects.txt").write_text("phone\nsign,poster\n")
+    (mmf / "attributes.txt").write_text("red\nblue\n")
+    names = {"object_names": str(mmf / "objects.txt"), "attribute_names": str(mmf / "attributes.txt")}
+    sure = {"attributes": np.array([1, 0]), "attributes_conf": np.array([0.9, 0.3], np.float32)}
+    regions = labelled(mmf / "regions", PICTURES, (1, 0), **sure)
+    assert only(opened(mmf, regions=regions, **names)).region_labels[0] == ("blue sign", "red phone")
+    cautious = opened(mmf, regions=regions, attribute_threshold=0.5, **names)
+    assert only(cautious).region_labels[0] == ("blue sign", "phone")
+    entries = {
+        f"train/{picture}": {"features": some_features(picture, n), "objects": np.arange(n)}
+        for picture, (_, n) in PICTURES.items()
+    }
+    write_lmdb(mmf / "numbered.lmdb", entries)
+    batch = only(opened(mmf, regions=str(mmf / "numbered.lmdb"), **names))
+    assert batch.region_labels[1:3] == (("phone", "sign", "object 2"), ())
+
+
 @pytest.fixture
 def own(tmp_path):
     """Settings for questions of the user's own."""

@@ -64,17 +64,21 @@ def _from_conllu(texts: Texts, path: Path) -> dict[str, Annotation]:
     for name in texts.keys() & named.keys():
         check_tokens(name, texts[name], named[name].tokens, str(path))
     rest = {name: text for name, text in texts.items() if name not in named}
-    by_tokens = _by_tokens(rest, {_lowered(annotation.tokens): annotation for _, annotation in read}, str(path))
+    by_tokens = _by_tokens(rest, {annotation.tokens: annotation for _, annotation in read}, str(path), len(texts))
     return {name: replace(named[name], tokens=texts[name]) if name in named else by_tokens[name] for name in texts}
 
 
-def _by_tokens(texts: Texts, known: Mapping[Tokens, Annotation], source: str) -> dict[str, Annotation]:
+def _by_tokens(
+    texts: Texts, known: Mapping[Tokens, Annotation], source: str, looked_for: int | None = None
+) -> dict[str, Annotation]:
+    """Annotations of texts with the same tokens; these are the rest of the `looked_for`, if others were found by name."""
     lowered = {_lowered(tokens): annotation for tokens, annotation in known.items()}
     missing = [name for name, text in texts.items() if _lowered(text) not in lowered]
     if missing:
         text = " ".join(texts[missing[0]])
         raise UserError(
-            f"{source} has no annotation for {len(missing)} of {len(texts)} texts, such as {missing[0]}: {text[:80]!r}. "
+            f"{source} has no annotation for {len(missing)} of {looked_for or len(texts)} texts, such as {missing[0]}: "
+            f"{text[:80]!r}. "
             "An annotation needs the same tokens as the text, or a comment '# sample_id = …' that names it."
         )
     return {name: replace(lowered[_lowered(text)], tokens=text) for name, text in texts.items()}

@@ -1,7 +1,7 @@
 """Which detections do the noun phrases of annotated texts name? Linked once, and kept beside the data.
 
 A detection is an object of its own here: a phrase's objects are the numbers of its detections. Links are found again by what
-they rest on: the words of the phrases, and the descriptions of the detections. So a change of captions, labels, thresholds or
+they rest on: the words of the phrases, and the descriptions of the detections. So a change of texts, labels, thresholds or
 rules links anew what it concerns, and nothing else.
 """
 
@@ -28,7 +28,7 @@ FORMAT = 1
 """Counts changes of the file, and of the linkers."""
 
 AT_ONCE = 200
-"""Captions whose texts a linker reads ahead."""
+"""Texts that a linker reads ahead."""
 
 Regions = tuple[int, ...]
 Asked = tuple[Sequence[PhraseWords], Sequence[str]]
@@ -53,9 +53,9 @@ def link(
     keys = {name: _key(*item) for name, item in asked.items()}
     missing = {keys[name]: item for name, item in asked.items() if keys[name] not in known}
     if missing:
-        log.info("%s links %d captions, once, into %s.", linker.identity.split()[0], len(missing), path)
+        log.info("%s links %d texts, once, into %s.", linker.identity.split()[0], len(missing), path)
         try:
-            for key, item in shown(_read_ahead(missing, linker), len(missing), "captions linked"):
+            for key, item in shown(_read_ahead(missing, linker), len(missing), "texts linked"):
                 known[key] = link_phrases(*item, linker)
         finally:
             write_lines(path, maker, ({"key": key, "links": links} for key, links in known.items()))
@@ -78,7 +78,7 @@ def _asked(annotations: Mapping[Name, Annotation], descriptions: Mapping[Name, S
 
 
 def _read_ahead(asked: Mapping[Name, Asked], linker: Linker) -> Iterator[tuple[Name, Asked]]:
-    """The same captions, some of them shown to the linker together."""
+    """The same texts, some of them shown to the linker together."""
     items = iter(asked.items())
     while some := list(islice(items, AT_ONCE)):
         linker.read_ahead(

@@ -158,6 +158,7 @@ class ScenesReadingSet(Dataset[ReadingSample]):
             annotation=question.annotation,
             region_object=found.thing.astype(np.int64),
             ocr_object=np.array([token.thing for token in seen.tokens], np.int64),
+            labels=found.labels,
         )
 
     def _see(self, index: int) -> SeenScene:

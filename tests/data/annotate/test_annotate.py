@@ -89,7 +89,7 @@ def test_an_annotation_that_does_not_fit_names_the_sample(tmp_path):
     wrong = {"pic-0": (*text.tokens[:2], "dragon", *text.tokens[3:])}
     with pytest.raises(UserError, match=r"annotation of sample pic-0 in .* token 3 is 'dragon' in the text and"):
         annotate(wrong, str(tmp_path / "x.conllu"), tmp_path)
-    with pytest.raises(UserError, match=r"has no annotation for 1 of 1 texts, such as pic-9: 'a dragon'"):
+    with pytest.raises(UserError, match=r"has no annotation for 1 of 2 texts, such as pic-9: 'a dragon'"):
         annotate({"pic-0": text.tokens, "pic-9": ("a", "dragon")}, str(tmp_path / "x.conllu"), tmp_path)
     upper = tuple(token.upper() for token in text.tokens)
     assert annotate({"other": upper}, str(tmp_path / "x.conllu"), tmp_path)["other"].tokens == upper

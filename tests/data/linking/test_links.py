@@ -160,7 +160,10 @@ def test_regions_without_names_are_refused(made):
         UserError, match=r"the regions of one have no labels\. Phrases are linked to what regions are called"
     ):
         made(labels=None).dataset("val")
-    with pytest.raises(UserError, match=r"the regions of one have label ids, but no names are given \(object_names\)"):
+    with pytest.raises(
+        UserError,
+        match=r"regions of one have label ids, and no names .* add --data.object_names FILE --data.attribute_names FILE",
+    ):
         made(labels=None, objects=np.arange(3)).dataset("val")
     with pytest.raises(UserError, match=r"data.link 'lemma' needs noun phrases: name a parser"):
         made(annotate=None)

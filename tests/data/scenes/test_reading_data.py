@@ -58,6 +58,7 @@ def test_a_batch_holds_what_the_scene_and_the_question_say(data, batch):
         question, tokens, found = reading_questions(scene, 3)[number], read_text(scene), detect(scene, dim=13)
         assert batch.sample_id[i] == f"{scene.scene_id}-{number}"
         assert batch.image_id[i] == index
+        assert batch.region_labels[i] == found.labels
         assert batch.words[i] == ("<start>", *question.annotation.tokens, "<end>")
         assert batch.token_mask[i].sum() == len(batch.words[i])
         assert batch.answers[i] == question.answers
