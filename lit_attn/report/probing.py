@@ -9,20 +9,19 @@ shows correlations: over heads and over words (`-findings.csv`), and of probes w
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from lit_attn.drawing.derived import is_derived
 from lit_attn.report.beside import blocks_of
-from lit_attn.report.errors import ReportError
 from lit_attn.report.heads import HeadGrid, HeadTable, head_grid, latest
 from lit_attn.report.markup import Markup, tag
 from lit_attn.report.metrics import CHANCE, chance_of
 from lit_attn.report.runs import Run
 from lit_attn.report.sections import Section, section
-from lit_attn.report.text import escape_markdown, format_number, natural_key, plain
+from lit_attn.report.stage_files import last_files
+from lit_attn.report.text import escape_markdown, format_number, natural_key
 
 ALL = "all"
 _TABLES = {
@@ -127,27 +126,16 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def probing_section(runs: Sequence[Run]) -> Section | None:
-    """Correlations of every run, from the last validation that has them."""
+    """Correlations of every run, from the last validation of each stage that has them."""
     parts = []
-    for run in runs:
-        for name, title in _TABLES.items():
-            rows = [row for row in read_rows(run.folder / "attention", name) if not is_derived(row[0])]
-            if len(rows) > 1:
-                parts.append(_folded(f"{run.name}: {title}" if len(runs) > 1 else title, rows))
+    for name, title in _TABLES.items():
+        for run, stage, (header, *rows) in last_files(runs, name):
+            kept = [row for row in rows if not is_derived(row[0])]
+            if kept:
+                told = f"{title}, {stage}" if stage else title
+                parts.append(_folded(f"{run.name}: {told}" if len(runs) > 1 else told, [header, *kept]))
     note = "r is Pearson's for findings and Spearman's for ranks. Many are tested here, and none is corrected for that."
     return section("probing", "Correlations of probes", *parts, note=note) if parts else None
-
-
-def read_rows(folder: Path, name: str) -> list[list[str]]:
-    """The newest `<stage>-<step>-<name>.csv`, header first; nothing if there is none."""
-    paths = sorted(folder.glob(f"*-{name}.csv"), key=lambda path: natural_key(path.name))
-    if not paths:
-        return []
-    try:
-        with paths[-1].open(encoding="utf-8-sig", newline="") as file:
-            return [[plain(cell) for cell in row] for row in csv.reader(file) if row]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ReportError(f"{paths[-1]}: cannot be read ({error}).") from error
 
 
 def _folded(title: str, rows: Sequence[Sequence[str]]) -> Markup:

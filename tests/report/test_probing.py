@@ -137,6 +137,35 @@ def test_the_page_shows_neighbours_and_correlations(run):
     assert (page.parent / "figures" / "words-map_pos-decoder_self-one.svg").exists()
 
 
+def own_texts(run: Path) -> None:
+    """The same validation probed the model's own texts, too; an older one of them is out of date."""
+    head = "finding,sites,n,r,p,permutation_p\n"
+    folder = run / "attention"
+    (folder / "val_own-00000000-findings.csv").write_text(f"{head}nouns,decoder.*.self,15,0.4321,0.5,0.25\n")
+    (folder / "val_own-00000000-tables.csv").write_bytes((folder / "val-00000000-tables.csv").read_bytes())
+    (folder / "val_own-00000000-agreement.csv").write_text("")
+    for name in ("findings", "tables"):
+        (folder / f"val-00000003-{name}.csv").write_bytes((folder / f"val-00000000-{name}.csv").read_bytes())
+    (folder / "val-00000000-findings.csv").write_text(f"{head}nouns,decoder.*.self,15,0.9876,0.5,0.25\n")
+
+
+def test_gold_and_own_texts_stand_side_by_side_and_say_which_they_are(run):
+    own_texts(run)
+    text = write_report([run]).read_text(encoding="utf-8")
+    for stage, r in (("val", "0.1235"), ("val_own", "0.4321")):
+        summary = f"<summary>Correlations over heads and over words, {stage}</summary>"
+        assert r in text.partition(summary)[2].partition("</table>")[0], stage
+    assert "0.9876" not in text, "the last validation of a stage counts"
+    assert "changes of scores</summary>" in text, "one stage needs no name"
+    found = word_map_figures([read_run(run)])
+    assert list(found) == ["words-map_pos-decoder_self-one-val", "words-map_pos-decoder_self-one-val_own"]
+    titles = [figure.axes[0].get_title(loc="left") for figure in found.values()]
+    assert [title.partition(":")[0] for title in titles] == [
+        "pos, decoder · self, one, val",
+        "pos, decoder · self, one, val_own",
+    ]
+
+
 def test_maps_of_tags_are_means_over_the_sites_of_a_stack(run):
     (name,) = word_map_figures([read_run(run)])
     assert name == "words-map_pos-decoder_self-one"
