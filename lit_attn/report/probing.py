@@ -24,8 +24,9 @@ from lit_attn.report.stage_files import last_files
 from lit_attn.report.text import escape_markdown, format_number, natural_key
 
 ALL = "all"
+_FINDINGS = "findings"
 _TABLES = {
-    "findings": "Correlations over heads and over words",
+    _FINDINGS: "Correlations over heads and over words",
     "agreement": "Do heads matter that a probe picks out? Ranks of probes and of changes of scores",
 }
 _MOST_ROWS = 400
@@ -130,7 +131,7 @@ def probing_section(runs: Sequence[Run]) -> Section | None:
     parts = []
     for name, title in _TABLES.items():
         for run, stage, (header, *rows) in last_files(runs, name):
-            kept = [row for row in rows if not is_derived(row[0])]
+            kept = [row for row in rows if name == _FINDINGS or not is_derived(row[0])]
             if kept:
                 told = f"{title}, {stage}" if stage else title
                 parts.append(_folded(f"{run.name}: {told}" if len(runs) > 1 else told, [header, *kept]))

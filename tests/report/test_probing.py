@@ -47,6 +47,7 @@ def run(tmp_path: Path) -> Path:
         csv.writer(file).writerows([("site", "head", "metric", "value", "count"), *rows])
     (folder / "attention" / "val-00000000-findings.csv").write_text(
         f"finding,sites,n,r,p,permutation_p\nnouns {HOSTILE},decoder.*.self,15,0.123456,0.5,0.25\n"
+        '"object_words_start, relation_words_start",decoder.*.self,15,-0.8212,0.001,0.001\n'
     )
     (folder / "attention" / "val-00000000-agreement.csv").write_text(
         "metric,score,sites,n,r,p,permutation_p\npos_noun,loss,decoder.*.self,15,-0.654321,0.01,0.02\n"
@@ -130,6 +131,7 @@ def test_the_page_shows_neighbours_and_correlations(run):
     assert "chance 0.0700" in text
     assert "−0.6543" in text or "-0.6543" in text
     assert "0.1235" in text
+    assert "object_words_start, relation_words_start" in text, "maps do not say whether START counts: both are shown"
     assert "0.7770" not in text, "ranks of other denominators stay in the file"
     assert HOSTILE not in text
     assert (page.parent / "heads.md").exists()
