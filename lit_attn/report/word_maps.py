@@ -1,6 +1,6 @@
 """Which words look at which? Maps of tags by tags and of words by words, the mean over all heads of a stack, as in paper (a).
 
-Read from the last `-tables.csv` of every stage of a run. Lists of the objects that words look at stay in that file.
+Read from the last `-tables.csv` of every stage of a run. Lists of the objects that words look at are in `top_objects.py`.
 """
 
 from collections.abc import Sequence
@@ -24,8 +24,7 @@ def word_map_figures(runs: Sequence[Run]) -> dict[str, Figure]:
     """A figure per run, stage, kind of map and stack of sites."""
     found: dict[str, Figure] = {}
     for run, stage, (header, *rows) in last_files(runs, "tables"):
-        if header != _COLUMNS:
-            raise ReportError(f"{run.folder}: a table of words has the columns {header}, expected {_COLUMNS}.")
+        check_columns(run, header)
         stacks: dict[tuple[str, str], list[list[str]]] = {}
         for row in rows:
             if row[0].startswith(_MAPS):
@@ -37,6 +36,12 @@ def word_map_figures(runs: Sequence[Run]) -> dict[str, Figure]:
             name = free_name(f"words-{slug(table)}-{slug(stack)}-{slug(run.name)}{suffix}", found)
             found[name] = draw_word_map(values, targets, sources, title)
     return found
+
+
+def check_columns(run: Run, header: list[str]) -> None:
+    """A table of words has the columns that are read from it."""
+    if header != _COLUMNS:
+        raise ReportError(f"{run.folder}: a table of words has the columns {header}, expected {_COLUMNS}.")
 
 
 def word_map(rows: Sequence[Sequence[str]]) -> tuple[list[str], list[str], np.ndarray]:
