@@ -40,13 +40,13 @@ class StackMean(NamedTuple):
     step: int
     stack: str
     layer: str
-    """`all` for the whole stack."""
+    """From 0, as in names of sites; `all` for the whole stack."""
     metric: str
     mean: float
     least: float
     most: float
     best: str
-    """Site and head with the largest value, heads from 0."""
+    """Site and head with the largest value, layers and heads from 0."""
     chance: float
     heads: int
 
@@ -119,7 +119,8 @@ def means_markdown(means: Sequence[StackMean]) -> str:
             values = [format_number(cells[run].mean) if run in cells else "–" for run in runs]
             lines.append(_line([metric, *values, best, format_number(chance)]))
         parts.append("\n".join(lines))
-    return "\n\n".join(parts) + "\n"
+    named = "Heads are named by site and number; layers and heads count from 0 in names."
+    return "\n\n".join([*parts, named] if parts else parts) + "\n"
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -120,6 +120,7 @@ def test_tables_of_stacks_hold_means_best_heads_and_chance(run, tmp_path):
     assert float(rows[0]["mean"]) == means[0].mean
     text = means_markdown(means)
     assert f"| phrase\\_grounding | {whole.mean:.4f} | {whole.most:.4f} (decoder.2.cross:4) | 0.0700 |" in text
+    assert text.endswith("layers and heads count from 0 in names.\n")
     assert not any(row.metric.endswith("_chance") for row in means)
 
 
@@ -129,6 +130,8 @@ def test_the_page_shows_neighbours_and_correlations(run):
     assert "change of loss without the head, val" in text
     assert "raw residual, val" in text
     assert "chance 0.0700" in text
+    assert "decoder · cross, layer 3, head 5: 0.3840" in text
+    assert "decoder.2.cross, head" not in text
     assert "−0.6543" in text or "-0.6543" in text
     assert "0.1235" in text
     assert "object_words_start, relation_words_start" in text, "maps do not say whether START counts: both are shown"
