@@ -86,7 +86,7 @@ MAY_IMPORT = {
     "unpickle": {"errors"},
     "decode": {"errors"},
     "extract": {"data.regions", "ops", "files", "types", "errors"},
-    "run": {"drawing.derived", "files", "types", "errors"},
+    "run": {"drawing.derived", "drawing.site_names", "files", "types", "errors"},
     "checkpoint": {"run", "vocabulary", "types", "errors"},
     "study": {"run.folder", "files", "errors"},
     "report": {"drawing", "study", "errors"},

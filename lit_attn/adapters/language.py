@@ -113,7 +113,8 @@ def read_language_model(name: str, opened: bool = True) -> LanguageModel:
         model = kind.from_pretrained(source, attn_implementation="eager", **options)
         tokenizer = transformers.AutoTokenizer.from_pretrained(source, **options)
     except ImportError as error:
-        raise UserError(f'{name} needs a package that is missing: {error}. pip install "lit_attn[gguf]"') from error
+        told = str(error).strip().removesuffix(".")
+        raise UserError(f'{name} needs a package that is missing: {told}. pip install "lit_attn[gguf]"') from error
     except (OSError, ValueError) as error:
         first = str(error).strip().splitlines()[0]
         raise UserError(

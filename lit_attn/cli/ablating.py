@@ -76,7 +76,7 @@ class Ablating(training.Training):
             if self.trainer.is_global_zero:
                 log.info("muted %s head %d (%d of %d)", site.name, head, place + 1, len(sites))
         if self.trainer.is_global_zero:
-            self._write(values, found)
+            self._write(values, without_unchanged(found))
 
     def _scores(self) -> dict[str, float]:
         """What the task scored, without attention."""
@@ -101,8 +101,17 @@ def _heads_of(cli: training.Training) -> list[tuple[Site, int]]:
     return [(site, head) for site in sites for head in range(site.num_heads)]
 
 
+def without_unchanged(found: list[Muted]) -> list[Muted]:
+    """Without scores that no head changes, such as counts and scores of a rival: they say nothing about heads."""
+    changed = {one.score for one in found if one.muted != one.baseline}
+    left_out = sorted({one.score for one in found} - changed)
+    if left_out:
+        log.info("No head changes %s: left out.", ", ".join(left_out))
+    return [one for one in found if one.score in changed]
+
+
 def rank_agreements(values: list[HeadValue], changes: list[HeadValue]) -> list[Agreement]:
-    """Every probe with every change, over the heads of each stack of sites that has both."""
+    """Every probe with every change, over the heads of each stack of sites that has both and whose changes differ."""
     found = []
     effects = {(v.site, v.head, v.metric): v.value for v in changes}
     for metric in dict.fromkeys(v.metric for v in values if not v.metric.endswith("_chance")):
@@ -114,7 +123,7 @@ def rank_agreements(values: list[HeadValue], changes: list[HeadValue]) -> list[A
                     for v in own
                     if stack_of(v.site) == stack and (v.site, v.head, score) in effects
                 ]
-                if pairs:
-                    x, y = [a for a, _ in pairs], [b for _, b in pairs]
+                x, y = [a for a, _ in pairs], [b for _, b in pairs]
+                if len(set(y)) > 1:
                     found.append(Agreement(metric, score.removeprefix(PREFIX), stack, *spearman(x, y)))
     return found

@@ -18,6 +18,7 @@ from lit_attn.adapters.language import LanguageModel, read_language_model
 from lit_attn.callbacks.attention_files import Found
 from lit_attn.callbacks.attention_probe import AttentionProbe
 from lit_attn.cli import training
+from lit_attn.cli.counting import counted
 from lit_attn.errors import UserError
 from lit_attn.probes.board import Board
 from lit_attn.probes.text import text_of
@@ -96,4 +97,5 @@ class Comparing(training.Training):
         for batch in shown(model.batches(annotations, names, BATCH, words), batches, "batches read"):
             with board.listening(batch):
                 model.read(batch)
-        log.info("%d texts read by the language model in %.0f s", len(found), time.monotonic() - begun)
+        took = time.monotonic() - begun
+        log.info("%s read by the language model in %.0f s", counted(len(found), "text"), took)

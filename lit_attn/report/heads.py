@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from lit_attn.drawing.site_names import layer_of
 from lit_attn.report.errors import ReportError
 from lit_attn.report.text import natural_key, plain
 
 _FILE = re.compile(r"(?P<stage>.+)-(?P<step>\d+)\.csv")
-_LAYERED = re.compile(r"(?P<name>.+?)\.(?P<layer>\d+)(?:\.(?P<kind>.+))?")
 _COLUMNS = ["site", "head", "metric", "value", "count"]
 
 
@@ -54,7 +54,9 @@ class GridRow:
     block: str
     """Title that the rows of one stack share; empty for a site that stands alone."""
     label: str
+    """Its layer as people count, from 1; its name if it stands alone."""
     layer: int | None = None
+    """From 0, as in names and files."""
 
 
 @dataclass(frozen=True)
@@ -103,13 +105,9 @@ def _value(path: Path, line: int, cells: list[str]) -> HeadValue:
 
 
 def grid_row(site: str) -> GridRow:
-    """The place of a site: `decoder.3.cross` is layer 3 of the block "decoder · cross"."""
-    match = _LAYERED.fullmatch(site)
-    if match is None:
-        return GridRow(site, "", site)
-    block = match["name"] if match["kind"] is None else f"{match['name']} · {match['kind']}"
-    layer = int(match["layer"])
-    return GridRow(site, block, f"layer {layer}", layer)
+    """The place of a site: `decoder.3.cross` is layer 4 of the block "decoder · cross"."""
+    layer = layer_of(site)
+    return GridRow(site, "", site) if layer is None else GridRow(site, layer.stack, layer.label, layer.number)
 
 
 def head_grid(table: HeadTable, metric: str) -> HeadGrid:

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import numpy as np
 
+from lit_attn.drawing.site_names import told_number, told_site
 from lit_attn.report.beside import chance_levels, change_title, changes_beside, drawn_metrics, raw_beside
 from lit_attn.report.drawing import ink_on, palette, value_color
 from lit_attn.report.heads import HeadGrid, HeadTable, color_range, head_grid, latest, on_scale
@@ -93,7 +94,8 @@ def heat_section(runs: Sequence[Run]) -> Section | None:
         )
     note = (
         "One cell per head; a cell leads to the page of its head. Maps of one metric share their colours, but for changes of "
-        "a score; the slider goes back through the validations. Other denominators and baselines are in heads.csv."
+        "a score; the slider goes back through the validations. Other denominators and baselines are in heads.csv. "
+        "Layers and heads count from 1 here; names such as decoder.2.cross:4, and files, count from 0."
     )
     return section("heads", "Heads", tag("div", *parts, class_="heat-grid"), *blocks, note=note)
 
@@ -139,7 +141,7 @@ def _scale(low: float, high: float) -> Markup:
 def _draw(card: HeatCard, name: str, runs: Sequence[Run], low: float, high: float, what: str = "") -> Markup:
     grid, step = card.grids[-1], card.steps[-1]
     heads = grid.values.shape[1]
-    column = tag("tr", tag("th", "head"), *(tag("th", head, scope="col") for head in range(heads)))
+    column = tag("tr", tag("th", "head"), *(tag("th", told_number(head), scope="col") for head in range(heads)))
     body = []
     block = ""
     for index, row in enumerate(grid.rows):
@@ -187,7 +189,7 @@ def _cell(
     run: int, site: str, head: int, value: float, count: float, low: float, high: float, in_first_row: bool
 ) -> Markup:
     seen = format_count(int(count)) if math.isfinite(count) else "unknown"
-    hint = f"{site}, head {head}: {format_number(value)} (n = {seen})"
+    hint = f"{told_site(site)}, head {told_number(head)}: {format_number(value)} (n = {seen})"
     reach = "0" if in_first_row and head == 0 else "-1"
     if not math.isfinite(value):
         link = tag("a", format_number(value), href=head_address(run, site, head), tabindex=reach)
@@ -220,6 +222,7 @@ def _moving(card: HeatCard, name: str, run_name: str, low: float, high: float) -
             "stage": card.stage,
             "metric": last.metric,
             "sites": [row.site for row in last.rows],
+            "places": [told_site(row.site) for row in last.rows],
             "heads": last.values.shape[1],
             "steps": list(card.steps),
             "low": low,

@@ -33,6 +33,7 @@ from lit_attn.report.sections import Section, config_section, curves_section
 from lit_attn.report.steps import steps_section
 from lit_attn.report.tables import ScoreTable, score_table, to_csv, to_markdown
 from lit_attn.report.text import slug
+from lit_attn.report.top_objects import objects_section
 from lit_attn.report.word_maps import word_map_figures
 from lit_attn.report.writing import writing_section
 
@@ -183,6 +184,7 @@ def build_page(
         steps_section(runs),
         heat_section(runs),
         probing_section(runs),
+        objects_section(runs),
         config_section(runs),
     ]
     sections = [part for part in found if part is not None]

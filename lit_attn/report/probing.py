@@ -9,24 +9,24 @@ shows correlations: over heads and over words (`-findings.csv`), and of probes w
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from lit_attn.drawing.derived import is_derived
 from lit_attn.report.beside import blocks_of
-from lit_attn.report.errors import ReportError
 from lit_attn.report.heads import HeadGrid, HeadTable, head_grid, latest
 from lit_attn.report.markup import Markup, tag
 from lit_attn.report.metrics import CHANCE, chance_of
 from lit_attn.report.runs import Run
 from lit_attn.report.sections import Section, section
-from lit_attn.report.text import escape_markdown, format_number, natural_key, plain
+from lit_attn.report.stage_files import last_files
+from lit_attn.report.text import escape_markdown, format_number, natural_key
 
 ALL = "all"
+_FINDINGS = "findings"
 _TABLES = {
-    "findings": "Correlations over heads and over words",
+    _FINDINGS: "Correlations over heads and over words",
     "agreement": "Do heads matter that a probe picks out? Ranks of probes and of changes of scores",
 }
 _MOST_ROWS = 400
@@ -40,13 +40,13 @@ class StackMean(NamedTuple):
     step: int
     stack: str
     layer: str
-    """`all` for the whole stack."""
+    """From 0, as in names of sites; `all` for the whole stack."""
     metric: str
     mean: float
     least: float
     most: float
     best: str
-    """Site and head with the largest value, heads from 0."""
+    """Site and head with the largest value, layers and heads from 0."""
     chance: float
     heads: int
 
@@ -119,7 +119,8 @@ def means_markdown(means: Sequence[StackMean]) -> str:
             values = [format_number(cells[run].mean) if run in cells else "–" for run in runs]
             lines.append(_line([metric, *values, best, format_number(chance)]))
         parts.append("\n".join(lines))
-    return "\n\n".join(parts) + "\n"
+    named = "Heads are named by site and number; layers and heads count from 0 in names."
+    return "\n\n".join([*parts, named] if parts else parts) + "\n"
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -127,27 +128,16 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def probing_section(runs: Sequence[Run]) -> Section | None:
-    """Correlations of every run, from the last validation that has them."""
+    """Correlations of every run, from the last validation of each stage that has them."""
     parts = []
-    for run in runs:
-        for name, title in _TABLES.items():
-            rows = [row for row in read_rows(run.folder / "attention", name) if not is_derived(row[0])]
-            if len(rows) > 1:
-                parts.append(_folded(f"{run.name}: {title}" if len(runs) > 1 else title, rows))
+    for name, title in _TABLES.items():
+        for run, stage, (header, *rows) in last_files(runs, name):
+            kept = [row for row in rows if name == _FINDINGS or not is_derived(row[0])]
+            if kept:
+                told = f"{title}, {stage}" if stage else title
+                parts.append(_folded(f"{run.name}: {told}" if len(runs) > 1 else told, [header, *kept]))
     note = "r is Pearson's for findings and Spearman's for ranks. Many are tested here, and none is corrected for that."
     return section("probing", "Correlations of probes", *parts, note=note) if parts else None
-
-
-def read_rows(folder: Path, name: str) -> list[list[str]]:
-    """The newest `<stage>-<step>-<name>.csv`, header first; nothing if there is none."""
-    paths = sorted(folder.glob(f"*-{name}.csv"), key=lambda path: natural_key(path.name))
-    if not paths:
-        return []
-    try:
-        with paths[-1].open(encoding="utf-8-sig", newline="") as file:
-            return [[plain(cell) for cell in row] for row in csv.reader(file) if row]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ReportError(f"{paths[-1]}: cannot be read ({error}).") from error
 
 
 def _folded(title: str, rows: Sequence[Sequence[str]]) -> Markup:

@@ -1,6 +1,6 @@
 """Which words look at which? Maps of tags by tags and of words by words, the mean over all heads of a stack, as in paper (a).
 
-Read from the newest `-tables.csv` of a run. Lists of the objects that words look at stay in that file.
+Read from the last `-tables.csv` of every stage of a run. Lists of the objects that words look at are in `top_objects.py`.
 """
 
 from collections.abc import Sequence
@@ -12,8 +12,8 @@ from lit_attn.report.errors import ReportError
 from lit_attn.report.figures import draw_word_map
 from lit_attn.report.files import free_name
 from lit_attn.report.heads import grid_row
-from lit_attn.report.probing import read_rows
 from lit_attn.report.runs import Run
+from lit_attn.report.stage_files import last_files
 from lit_attn.report.text import slug
 
 _COLUMNS = ["table", "site", "target", "source", "value", "chance", "rows"]
@@ -21,22 +21,27 @@ _MAPS = "map_"
 
 
 def word_map_figures(runs: Sequence[Run]) -> dict[str, Figure]:
-    """A figure per run, kind of map and stack of sites."""
+    """A figure per run, stage, kind of map and stack of sites."""
     found: dict[str, Figure] = {}
-    for run in runs:
-        header, *rows = read_rows(run.folder / "attention", "tables") or [_COLUMNS]
-        if header != _COLUMNS:
-            raise ReportError(f"{run.folder}: a table of words has the columns {header}, expected {_COLUMNS}.")
+    for run, stage, (header, *rows) in last_files(runs, "tables"):
+        check_columns(run, header)
         stacks: dict[tuple[str, str], list[list[str]]] = {}
         for row in rows:
             if row[0].startswith(_MAPS):
                 stacks.setdefault((row[0], grid_row(row[1]).block or row[1]), []).append(row)
+        whose, suffix = (f"{run.name}, {stage}", f"-{slug(stage)}") if stage else (run.name, "")
         for (table, stack), own in stacks.items():
             targets, sources, values = word_map(own)
-            title = f"{table.removeprefix(_MAPS)}, {stack}, {run.name}: from rows to columns, mean of heads"
-            name = free_name(f"words-{slug(table)}-{slug(stack)}-{slug(run.name)}", found)
+            title = f"{table.removeprefix(_MAPS)}, {stack}, {whose}: from rows to columns, mean of heads"
+            name = free_name(f"words-{slug(table)}-{slug(stack)}-{slug(run.name)}{suffix}", found)
             found[name] = draw_word_map(values, targets, sources, title)
     return found
+
+
+def check_columns(run: Run, header: list[str]) -> None:
+    """A table of words has the columns that are read from it."""
+    if header != _COLUMNS:
+        raise ReportError(f"{run.folder}: a table of words has the columns {header}, expected {_COLUMNS}.")
 
 
 def word_map(rows: Sequence[Sequence[str]]) -> tuple[list[str], list[str], np.ndarray]:

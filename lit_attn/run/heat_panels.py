@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float, UInt8
 
 from lit_attn.drawing.derived import is_derived
+from lit_attn.drawing.site_names import told_number, told_site
 
 
 class Panel(NamedTuple):
@@ -16,17 +17,19 @@ class Panel(NamedTuple):
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     values: Float[np.ndarray, "r c"]
+    across: str
+    """What the columns are."""
 
 
 def head_panels(values: Sequence[Any]) -> list[Panel]:
-    """Sites by heads, a panel per metric that is worth one."""
+    """Sites by heads, both counted from 1, a panel per metric that is worth one."""
     values = [value for value in values if not is_derived(value.metric)]
-    return _panels(values, lambda v: v.metric, lambda v: v.site, lambda v: str(v.head))
+    return _panels(values, lambda v: v.metric, lambda v: told_site(v.site), lambda v: told_number(v.head), "head")
 
 
 def step_panels(values: Sequence[Any]) -> list[Panel]:
-    """Steps by kinds of question, the mean over heads, a panel per site and metric."""
-    return _panels(values, lambda v: (v.site, v.metric), lambda v: str(v.step), lambda v: v.kind)
+    """Steps, from 1, by kinds of question, the mean over heads, a panel per site and metric."""
+    return _panels(values, lambda v: (v.site, v.metric), lambda v: f"step {v.step + 1}", lambda v: v.kind, "question")
 
 
 def _panels(
@@ -34,6 +37,7 @@ def _panels(
     panel_of: Callable[[Any], Hashable],
     row_of: Callable[[Any], str],
     column_of: Callable[[Any], str],
+    across: str,
 ) -> list[Panel]:
     """Cells that fall together are averaged. All panels have all rows and columns, so that they can be compared."""
     rows, columns = tuple(dict.fromkeys(map(row_of, values))), tuple(dict.fromkeys(map(column_of, values)))
@@ -48,7 +52,7 @@ def _panels(
                 counts[place] += 1
         grid = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
         name = " ".join(title) if isinstance(title, tuple) else str(title)
-        found.append(Panel(name.replace("_", " "), rows, columns, grid))
+        found.append(Panel(name.replace("_", " "), rows, columns, grid, across))
     return found
 
 
@@ -70,6 +74,7 @@ def draw_panels(panels: Sequence[Panel]) -> UInt8[np.ndarray, "y x 3"]:
                 axes.text(column, row, f"{value:.3g}", ha="center", va="center", fontsize=7, color="white",
                           bbox={"boxstyle": "round", "fc": "black", "alpha": 0.5, "lw": 0})  # fmt: skip
         axes.set_title(panel.title, fontsize=8)
+        axes.set_xlabel(panel.across, fontsize=7)
         axes.set_xticks(range(len(panel.columns)), panel.columns, fontsize=7, rotation=30 if down > 1 else 0)
         axes.set_yticks(range(len(panel.rows)), panel.rows, fontsize=7)
     for axes in places[len(panels) :]:

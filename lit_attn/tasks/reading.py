@@ -1,5 +1,6 @@
 """How is M4C trained and scored? Multi-label decoding with copying; TextVQA's accuracy and ANLS of its own answers."""
 
+import logging
 import math
 from bisect import bisect_right
 from typing import Any, ClassVar
@@ -17,6 +18,8 @@ from lit_attn.ops.loss import multilabel_decoding
 from lit_attn.tasks.answer_lists import check_words, keep_words
 from lit_attn.tasks.predictions import sees_all, write_predictions
 from lit_attn.types import ReadingBatch
+
+log = logging.getLogger(__name__)
 
 FINE_TUNED_SHARE = 0.1
 """Of the learning rate, for parts that start from other models' weights."""
@@ -88,6 +91,7 @@ class Reading(L.LightningModule):
             legacy_zeros=legacy_zeros,
             init_std=init_std,
         )
+        self._drawn = self._a_word() if text_weights is None else None
         self.hparams.update(text_weights=None, text_sizes=self.net.text.sizes)
         self.lr, self.warmup, self.lr_steps = lr, warmup, sorted(lr_steps)
         self.loss = WeightedMean()
@@ -104,6 +108,15 @@ class Reading(L.LightningModule):
         self.scores = AnswerScores(kinds).to(self.device)
 
     # Training.
+
+    def on_fit_start(self) -> None:
+        """Weights of a file, or of a run that goes on, are in their place by now."""
+        if self._drawn is not None and torch.equal(self._a_word().to(self._drawn), self._drawn):
+            log.warning("The question encoder starts from random weights; published M4C starts from those of BERT.")
+
+    def _a_word(self) -> Tensor:
+        """A vector by which drawn weights of the question encoder can be told from loaded ones."""
+        return self.net.text.embed.words.weight[-1].detach().clone()
 
     def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
         slow = {id(parameter) for parameter in self.net.fine_tuned()}

@@ -185,6 +185,16 @@ def test_models_are_read_from_folders_and_what_is_missing_is_named(tmp_path):
         read_language_model(str(tmp_path))
 
 
+def test_a_missing_package_is_named_in_whole_sentences(tmp_path, monkeypatch):
+    def without(*names, **options):
+        raise ImportError("Please install gguf to load a GGUF checkpoint.")
+
+    (tmp_path / "model.gguf").write_bytes(b"")
+    monkeypatch.setattr("transformers.AutoConfig.from_pretrained", without)
+    with pytest.raises(UserError, match=r'GGUF checkpoint\. pip install "lit_attn\[gguf\]"'):
+        read_language_model(str(tmp_path / "model.gguf"))
+
+
 def test_lxmert_and_bert_answer_in_python():
     """Word pieces between [CLS] and [SEP]; LXMERT's words also look at regions that show what they name."""
     encoder = LanguageModel(adapt(bert().eval()), word_pieces(), 64, causal=False)

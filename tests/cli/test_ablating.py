@@ -1,10 +1,11 @@
 """Does `lit-attn ablate` mute every head once, and do all word probes run through the command?"""
 
 import csv
+import logging
 
 import pytest
 
-from lit_attn.cli.ablating import rank_agreements
+from lit_attn.cli.ablating import Muted, rank_agreements, without_unchanged
 from lit_attn.probes.probe import HeadValue
 from tests.cli.conftest import rows, run_inside
 from tests.cli.test_ddp import parallel
@@ -28,7 +29,11 @@ def test_ablation_of_a_tiny_captioner(tmp_path):
                  "object_words", "relation_words_start_micro", "spatial_landmark_both", "spatial_target_landmark",
                  "entropy", "naming_mass", "ablation_loss"):  # fmt: skip
         assert name in metrics, name
-    assert (folder / "val-00000000-agreement.csv").exists()
+    scores = {row["score"] for row in rows(folder / "val-00000000-agreement.csv")}
+    assert {"loss"} <= scores
+    assert not {"rival_cider", "sentences"} & scores
+    assert not {"ablation_rival_cider", "ablation_sentences"} & metrics
+    assert "No head changes " in done.stderr
     with (folder / "val-00000000-findings.csv").open() as file:
         assert {row["finding"] for row in csv.DictReader(file)} >= {
             "noun frequency, attention",
@@ -73,3 +78,16 @@ def test_ranks_are_compared_within_a_stack():
     changes = [HeadValue(f"d.{i}.self", 0, "ablation_loss", -(float(i) ** 3), 1) for i in range(5)]
     (found,) = rank_agreements(values, changes)
     assert (found.metric, found.score, found.sites, found.n, found.r) == ("m", "loss", "d.*.self", 5, -1.0)
+
+
+def test_scores_that_no_head_changes_are_left_out_and_named(caplog):
+    caplog.set_level(logging.INFO)
+    rows = [Muted("d.0.self", head, "val/loss", 1.0, 1.0 + head, float(head)) for head in range(3)]
+    same = [
+        Muted("d.0.self", head, f"val/{name}", 7.0, 7.0, 0.0) for head in range(3) for name in ("sentences", "rival")
+    ]
+    assert without_unchanged([*rows, *same]) == rows
+    assert caplog.messages == ["No head changes val/rival, val/sentences: left out."]
+    values = [HeadValue("d.0.self", head, "m", float(head), 1) for head in range(3)]
+    even = [HeadValue("d.0.self", head, "ablation_loss", 0.5, 1) for head in range(3)]
+    assert rank_agreements(values, even) == [], "ranks of equal changes are no ranks"

@@ -271,11 +271,14 @@ def test_doctor_knows_every_extra_and_what_it_is_for(monkeypatch):
         for package in packages
     }
     told = {(extra, package) for extra, _, package, _ in doctor.EXTRAS}
-    assert told == declared | {("parser", "en-core-web-sm")}
+    assert told == declared
     monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: None)
     text = doctor.examine()
     for extra, _, package, use in doctor.EXTRAS:
         assert f'missing  {package}: no {use}; pip install "lit_attn[{extra}]"' in text
+    (official,) = [line for line in text.splitlines() if "missing  en-core-web-sm:" in line]
+    assert official.endswith("with the same weights; python -m spacy download en_core_web_sm")
+    assert "no the" not in text
 
 
 def test_failures_of_ours_are_code_1_with_a_way_to_the_traceback(monkeypatch, capsys):

@@ -326,7 +326,8 @@ def test_a_cell_of_the_heat_map_leads_to_the_page_of_its_head(page: webdriver.Ch
     link = page.find_element(By.CSS_SELECTOR, "table.heat a[href='#head=0/decoder.2.cross/5']")
     page.execute_script("arguments[0].click()", link)
     head = page.find_element(By.ID, "head")
-    assert head.find_element(By.TAG_NAME, "h2").text == "decoder.2.cross, head 5"
+    assert head.find_element(By.TAG_NAME, "h2").text == "decoder · cross, layer 3, head 6"
+    assert "decoder.2.cross:5 in files" in head.text
     value = next(
         line.split(",")[3]
         for line in (run / "attention" / "val-00001000.csv").read_text().splitlines()

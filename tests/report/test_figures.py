@@ -63,6 +63,11 @@ def test_heat_maps_share_their_scale_and_print_their_values() -> None:
     np.testing.assert_array_equal(left.images[0].get_array().filled(np.nan), one.values)
     assert left.images[0].get_clim() == right.images[0].get_clim() == (0.25, 5.0)
     assert [text.get_text() for text in left.texts] == ["0.2500", "–", "3", "1", "1.500", "2"]
+    assert [label.get_text() for label in left.get_yticklabels()] == [
+        "decoder · cross, layer 1",
+        "decoder · cross, layer 2",
+    ]
+    assert [label.get_text() for label in left.get_xticklabels()] == ["1", "2", "3"]
 
 
 def test_word_map_holds_the_weights() -> None:

@@ -27,8 +27,8 @@ def test_grid_has_sites_in_natural_order_and_nan_where_nothing_was_measured(tmp_
     (table,) = read_heads(tmp_path)
     grid = head_grid(table, "entropy")
     assert [(row.block, row.label) for row in grid.rows] == [
-        ("decoder · cross", "layer 9"),
         ("decoder · cross", "layer 10"),
+        ("decoder · cross", "layer 11"),
         ("", "match"),
     ]
     nan = np.nan
@@ -46,7 +46,7 @@ def test_latest_is_the_last_step_of_each_stage(tmp_path: Path) -> None:
 
 
 def test_rows_of_sites() -> None:
-    assert (grid_row("encoder.0.self").block, grid_row("encoder.0.self").label) == ("encoder · self", "layer 0")
+    assert (grid_row("encoder.0.self").block, grid_row("encoder.0.self").label) == ("encoder · self", "layer 1")
     assert grid_row("encoder.4").block == "encoder"
     assert grid_row("match").block == ""
 

@@ -49,7 +49,7 @@ def test_comparison_holds_every_measured_head(run: Run) -> None:
     pairs = [pair for family in found.families.values() for pair in family]
     assert {pair.row.site: pair.used for pair in pairs} == USED
     assert {pair.row.site: pair.raw for pair in pairs} == RAW
-    assert [pair.row.label for pair in found.families["decoder · cross"]] == ["layer 0", "layer 1"]
+    assert [pair.row.label for pair in found.families["decoder · cross"]] == ["layer 1", "layer 2"]
 
 
 def test_last_validation_of_each_stage_is_compared_and_a_metric_on_one_side_is_not(tmp_path: Path) -> None:

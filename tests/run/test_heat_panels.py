@@ -10,12 +10,12 @@ NAN = float("nan")
 
 def test_heads_have_a_panel_per_metric_with_all_sites():
     values = [
-        HeadValue("a", 0, "entropy", 0.25, 3),
-        HeadValue("a", 1, "entropy", NAN, 0),
+        HeadValue("d.2.self", 0, "entropy", 0.25, 3),
+        HeadValue("d.2.self", 1, "entropy", NAN, 0),
         HeadValue("b", 1, "mass", 0.5, 2),
     ]
     entropy, mass = head_panels(values)
-    assert (entropy.title, entropy.rows, entropy.columns) == ("entropy", ("a", "b"), ("0", "1"))
+    assert (entropy.title, entropy.rows, entropy.columns) == ("entropy", ("d · self, layer 3", "b"), ("1", "2"))
     np.testing.assert_array_equal(entropy.values, [[0.25, NAN], [NAN, NAN]])
     np.testing.assert_array_equal(mass.values, [[NAN, NAN], [NAN, 0.5]])
 
@@ -28,7 +28,7 @@ def test_steps_are_averaged_over_heads_and_stand_by_kind():
         StepValue("control", 0, "step_entropy", 1, "all", 0.5, 3),
     ]
     mass, entropy = step_panels(values)
-    assert (mass.title, mass.rows, mass.columns) == ("read cause mass", ("0", "1"), ("all", "count"))
+    assert (mass.title, mass.rows, mass.columns) == ("read cause mass", ("step 1", "step 2"), ("all", "count"))
     np.testing.assert_array_equal(mass.values, [[0.5, NAN], [NAN, 0.125]])
     np.testing.assert_array_equal(entropy.values, [[NAN, NAN], [0.5, NAN]])
 

@@ -1,6 +1,7 @@
 """Is M4C trained at its rates, scored by its own answers, and kept with all that its weights need?"""
 
 import json
+import logging
 
 import lightning as L
 import pytest
@@ -217,6 +218,21 @@ def test_which_alignments_are_one_model():
     ]  # fmt: skip
     assert described["general_key"].parameters == 2 * 6 * 6
     assert described["biased_query"].parameters == 2 * (6 * 6 + 6)
+
+
+def test_random_weights_of_the_question_encoder_are_said_aloud_unless_others_are_loaded(tmp_path, caplog):
+    data = scenes()
+    task = tiny(data)
+    with caplog.at_level(logging.WARNING, logger="lit_attn"):
+        trainer(tmp_path, max_steps=1).fit(task, datamodule=data)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "starts from random weights" in caplog.text
+    caplog.clear()
+    other = Reading(**dict(task.hparams))
+    other.load_state_dict(task.state_dict())
+    with caplog.at_level(logging.WARNING, logger="lit_attn"):
+        trainer(tmp_path, max_steps=1).fit(other, datamodule=data)
+    assert "random weights" not in caplog.text
 
 
 def test_weights_can_be_used_without_the_folder_of_the_question_encoder(tmp_path):

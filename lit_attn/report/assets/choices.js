@@ -49,6 +49,9 @@ function fillSelect(select, options, chosen) {
   select.value = chosen;
 }
 
+// Layers and heads count from 0 in data and from 1 where people read; calls are as they are named.
+const told = (what, choice) => (choice === "mean" || what === "call" ? choice : choice + 1);
+
 let radioGroups = 0;
 function fillRadios(box, what, choices, chosen, change) {
   box.parentElement.hidden = choices.length < 2;
@@ -56,11 +59,11 @@ function fillRadios(box, what, choices, chosen, change) {
   const group = `choice-${radioGroups}`;
   box.replaceChildren(
     ...choices.map((choice) => {
-      const label = choice === "mean" ? `mean of ${what}s` : `${what} ${choice}`;
+      const label = choice === "mean" ? `mean of ${what}s` : `${what} ${told(what, choice)}`;
       const input = element("input", { type: "radio", name: group, value: choice, "aria-label": label });
       input.checked = choice === chosen;
       input.addEventListener("change", () => change(choice));
-      return element("label", {}, input, element("span", {}, choice));
+      return element("label", {}, input, element("span", {}, told(what, choice)));
     }),
   );
 }

@@ -110,10 +110,11 @@ function startHeads() {
     if (head > 0) moves.push(link("◀ head", { site, head: head - 1 }, "Previous head"));
     if (card && head < card.heads - 1) moves.push(link("head ▶", { site, head: head + 1 }, "Next head"));
     const at = card ? card.sites.indexOf(site) : -1;
-    if (at > 0) moves.push(link(`▲ ${card.sites[at - 1]}`, { site: card.sites[at - 1], head }, "Site above"));
-    if (card && at < card.sites.length - 1) moves.push(link(`▼ ${card.sites[at + 1]}`, { site: card.sites[at + 1], head }, "Site below"));
+    if (at > 0) moves.push(link(`▲ ${card.places[at - 1]}`, { site: card.sites[at - 1], head }, "Site above"));
+    if (card && at < card.sites.length - 1) moves.push(link(`▼ ${card.places[at + 1]}`, { site: card.sites[at + 1], head }, "Site below"));
     const name = (explorer && explorer.runs[run]?.name) || card?.name || "";
-    const title = element("h2", { tabindex: "-1" }, `${site}, head ${head}`);
+    const title = element("h2", { tabindex: "-1" }, `${card ? card.places[at] : site}, head ${head + 1}`);
+    const named = `${site}:${head} in files, where layers and heads count from 0`;
     const pairs = new Map();
     const grid = element("div", { class: "head-maps" });
     const listed = element("div", {});
@@ -129,7 +130,7 @@ function startHeads() {
     more.addEventListener("click", add);
     add();
     const maps = grid.children.length ? [listed, element("h3", {}, "Its maps"), element("p", { class: "note" }, "Rows are queries, columns keys, each map on a scale of its own. A click opens the sample above."), grid, more] : [element("p", { class: "note" }, "No sample of this run keeps the maps of this site.")];
-    page.replaceChildren(element("p", {}, element("a", { href: "#heads", class: "quiet" }, "← All heads")), title, element("p", { class: "note" }, name), element("p", { class: "controls" }, ...moves), metricsTable(target), ...maps);
+    page.replaceChildren(element("p", {}, element("a", { href: "#heads", class: "quiet" }, "← All heads")), title, element("p", { class: "note" }, name ? `${name}; ${named}` : named), element("p", { class: "controls" }, ...moves), metricsTable(target), ...maps);
     title.focus({ preventScroll: true });
   }
 
