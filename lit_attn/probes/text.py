@@ -119,11 +119,16 @@ def _read(batch: object) -> Text:
         word_of, lengths = _whole_words(batch.tokens, batch.token_mask, batch.annotations, batch.sample_id)
         return Text(batch.annotations, batch.sample_id, lengths, word_of, shown, labels, whole=True)
     if isinstance(batch, ReadingBatch):
-        word_of, lengths = _whole_words(batch.tokens, batch.token_mask, batch.annotations, batch.sample_id)
-        ocr = batch.ocr_object
-        return Text(batch.annotations, batch.sample_id, lengths, word_of, batch.region_object, (), ocr, whole=True)
+        whole = batch.word_of is None
+        if batch.word_of is None:
+            word_of, lengths = _whole_words(batch.tokens, batch.token_mask, batch.annotations, batch.sample_id)
+        else:
+            _refuse_bare(batch.annotations, batch.sample_id)
+            word_of, lengths = batch.word_of, _words_in(batch.word_of)
+        shown, labels, ocr = batch.region_object, batch.region_labels, batch.ocr_object
+        return Text(batch.annotations, batch.sample_id, lengths, word_of, shown, labels, ocr, whole=whole)
     if isinstance(batch, TextBatch):
-        found = tuple(int(n) + 1 for n in batch.word_of.amax(-1).tolist())
+        found = _words_in(batch.word_of)
         for i, (annotation, words) in enumerate(zip(batch.annotations, found, strict=True)):
             if annotation is None or words > len(annotation):
                 raise UserError(_disagreement(batch.sample_id[i], words, annotation))
@@ -139,12 +144,7 @@ def _whole_words(
     sample_id: tuple[str, ...],
 ) -> tuple[Int[Tensor, "c t"], tuple[int, ...]]:
     """Tokens between START and END are the words of the annotation, one by one; the last ones of a long text are cut."""
-    if all(annotation is None for annotation in annotations):
-        named = f", for example {sample_id[0]}" if sample_id else ""
-        raise UserError(
-            f"No text of this batch is annotated{named}. Probes of words need annotations: use Scenes, which has gold ones, or "
-            "annotate the text."
-        )
+    _refuse_bare(annotations, sample_id)
     held = (token_mask.sum(-1) - 2).clamp_min(0).tolist()
     lengths = []
     for i, (annotation, words) in enumerate(zip(annotations, held, strict=True)):
@@ -154,6 +154,20 @@ def _whole_words(
     place = torch.arange(tokens.shape[1], device=tokens.device) - 1
     inside = place < torch.tensor(lengths, device=tokens.device).unsqueeze(1)
     return torch.where(inside & (place >= 0), place, -1), tuple(lengths)
+
+
+def _words_in(word_of: Int[Tensor, "c t"]) -> tuple[int, ...]:
+    """How many words each text of pieces has."""
+    return tuple(int(last) + 1 for last in word_of.amax(-1).tolist())
+
+
+def _refuse_bare(annotations: tuple[Annotation | None, ...], sample_id: tuple[str, ...]) -> None:
+    if all(annotation is None for annotation in annotations):
+        named = f", for example {sample_id[0]}" if sample_id else ""
+        raise UserError(
+            f"No text of this batch is annotated{named}. Probes of words need annotations: use Scenes, which has gold ones, or "
+            "annotate the text with --data.annotate, by the name of a spaCy pipeline or a CoNLL-U file."
+        )
 
 
 def _disagreement(sample: str, words: int, annotation: Annotation | None) -> str:
