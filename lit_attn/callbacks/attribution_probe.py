@@ -91,10 +91,12 @@ class AttributionProbe(L.Callback):
         with silence(), differentiable():
             for subject in self._subjects(trainer, pl_module, stage):
                 self._add(self._values(subject))
-        keys, sums = self._sums.compute()
+        summed = self._sums.compute()
         found = [
             Finding(method, stream, measure, total / count if count else float("nan"), int(count))
-            for (method, stream, measure), (total, count) in zip(keys.tolist(), sums.tolist(), strict=True)
+            for (method, stream, measure), (total, count) in zip(
+                summed.keys.tolist(), summed.sums.tolist(), strict=True
+            )
         ]
         for name, value in scalars(found).items():
             told = torch.tensor(value, dtype=torch.float64)

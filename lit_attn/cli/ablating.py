@@ -17,8 +17,7 @@ from lit_attn.errors import UserError
 from lit_attn.nn.attention import MultiHeadAttention
 from lit_attn.nn.tape import Site, muted
 from lit_attn.ops.correlation import spearman
-from lit_attn.probes.object_words import stack_of
-from lit_attn.probes.probe import HeadValue
+from lit_attn.probes.probe import HeadValue, stack_of
 
 log = logging.getLogger("lit_attn")
 PREFIX = "ablation_"

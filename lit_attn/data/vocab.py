@@ -12,7 +12,6 @@ from pathlib import Path
 from nltk.tokenize import NLTKWordTokenizer
 
 from lit_attn.errors import UserError
-from lit_attn.types import Span
 
 PAD, START, END, UNKNOWN = "<pad>", "<start>", "<end>", "<unk>"
 SPECIALS = (PAD, START, END, UNKNOWN)
@@ -30,7 +29,7 @@ def tokenize(caption: str) -> list[str]:
     return [token for part in _SENTENCE_END.split(caption.lower().strip()) for token in _TOKENIZER.tokenize(part)]
 
 
-def token_spans(text: str, tokens: Sequence[str]) -> list[Span]:
+def token_spans(text: str, tokens: Sequence[str]) -> list[tuple[int, int]]:
     """Where the tokens of `tokenize` lie in the text, in characters."""
     places = [i for i, letter in enumerate(text) for _ in letter.lower() if not letter.isspace()]
     spans, at = [], 0

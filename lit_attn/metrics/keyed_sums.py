@@ -4,7 +4,7 @@ A key is a word, or what occurs together of two or three, such as a noun and the
 """
 
 from collections.abc import Sequence
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -16,6 +16,19 @@ BITS = 21
 """Of a word's number: three words make one key of 63 bits."""
 WAITING = 2**16
 """Rows that may wait until they are added up; more of them, as many as there are sums, if these are many."""
+
+
+class Numbered(NamedTuple):
+    """Words, the numbers of those that make up each key, and the sums by key."""
+
+    names: list[str]
+    places: Int[np.ndarray, "x p"]
+    sums: Float[np.ndarray, "x s"]
+
+    @property
+    def keys(self) -> np.ndarray:
+        """The words of each key."""
+        return np.array(self.names, str)[self.places]
 
 
 @final
@@ -47,29 +60,31 @@ class KeyedSums(Metric):
         if sum(len(codes) for codes, _ in self._rows[1:]) > max(WAITING, len(self._rows[0][0])):
             self._rows = [_added(self._rows)]
 
-    def compute(self) -> tuple[np.ndarray, np.ndarray]:
-        """Keys, sorted, so that nothing depends on who saw what first, and the sums of all processes; all must ask."""
-        names, index, sums = self.numbered()
-        return np.array(names, str)[index], sums
-
-    def numbered(self) -> tuple[list[str], Int[np.ndarray, "x p"], Float[np.ndarray, "x s"]]:
-        """The same with numbers for words: all of them, sorted, and the numbers that make up each key."""
-        own = [(list(self._numbers), self._parts, *_added(self._rows))] if self._rows else []
-        shares = gathered(own)
-        if not shares:
-            return [], np.empty((0, self._parts), np.int64), np.empty((0, 0))
-        names = sorted({name for words, *_ in shares for name in words})
-        place = {name: i for i, name in enumerate(names)}
-        rows = []
-        for words, parts, codes, values in shares:
-            numbers = [np.array([place[word] for word in words], np.int64)] * parts
-            rows.append((_coded(numbers, _decoded(codes, parts)), values))
-        codes, sums = _added(rows)
-        return names, _decoded(codes, shares[0][1]), sums
+    def compute(self) -> Numbered:
+        """The sums of all processes; all must ask. Sorted by key, so that nothing depends on who saw what first."""
+        own = []
+        if self._rows:
+            codes, sums = _added(self._rows)
+            own = [Numbered(list(self._numbers), _decoded(codes, self._parts), sums)]
+        return added_up(gathered(own), self._parts)
 
     def reset(self) -> None:
         super().reset()
         self._forget()
+
+
+def added_up(shares: Sequence[Numbered], parts: int) -> Numbered:
+    """Several sums by key as one."""
+    if not shares:
+        return Numbered([], np.empty((0, parts), np.int64), np.empty((0, 0)))
+    names = sorted({name for share in shares for name in share.names})
+    place = {name: i for i, name in enumerate(names)}
+    rows = []
+    for words, index, sums in shares:
+        numbers = [np.array([place[word] for word in words], np.int64)] * index.shape[1]
+        rows.append((_coded(numbers, index), sums))
+    codes, sums = _added(rows)
+    return Numbered(names, _decoded(codes, shares[0].places.shape[1]), sums)
 
 
 def _coded(numbers: Sequence[np.ndarray], index: Int[np.ndarray, "x p"]) -> Int[np.ndarray, " x"]:

@@ -131,22 +131,27 @@ class Board:
 
     def findings(self, values: Sequence[HeadValue]) -> list[Finding]:
         """What all heads and sites say together. All processes must ask."""
-        found = []
-        for i, probe in enumerate(self.probes):
-            own = {site.name: self.metrics[site.name, i] for site in self.sites if self.metrics[site.name, i]}
-            if own:
-                found += probe.findings(values, own)
-        return found
+        return [finding for probe, metrics in self._by_site() for finding in probe.findings(values, metrics)]
 
     def cells(self) -> list[Cell]:
-        """Maps and lists by words. All processes must ask."""
-        return [
+        """Maps and lists by words, of sites and of stacks of them. All processes must ask."""
+        by_site = self._by_site()
+        found = [
             cell
             for site in self.sites
-            for i, probe in enumerate(self.probes)
-            if self.metrics[site.name, i]
-            for cell in probe.cells(site, self.metrics[site.name, i])
+            for probe, metrics in by_site
+            if site.name in metrics
+            for cell in probe.cells(site, metrics[site.name])
         ]
+        return found + [cell for probe, metrics in by_site for cell in probe.cells_of_stacks(metrics)]
+
+    def _by_site(self) -> list[tuple[Probe, dict[str, dict[str, Metric]]]]:
+        """The probes that are asked something, with their metrics at every site."""
+        found = [
+            (probe, {site.name: own for site in self.sites if (own := self.metrics[site.name, i])})
+            for i, probe in enumerate(self.probes)
+        ]
+        return [(probe, metrics) for probe, metrics in found if metrics]
 
     def scalars(self, values: Sequence[HeadValue], steps: Sequence[StepValue]) -> dict[tuple[str, str], float]:
         """Means over heads, by site and metric; those of single steps stand at `<site>.<step>`. Quiet ones are left out."""

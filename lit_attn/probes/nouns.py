@@ -14,12 +14,12 @@ from torch import Tensor
 from torchmetrics import Metric
 
 from lit_attn.errors import UserError
-from lit_attn.metrics.keyed_sums import KeyedSums
+from lit_attn.metrics.keyed_sums import KeyedSums, Numbered, added_up
 from lit_attn.nn.tape import AttentionRecord, Site
 from lit_attn.ops.correlation import pearson
 from lit_attn.probes.part_of_speech import known_tags
 from lit_attn.probes.places import joined, table
-from lit_attn.probes.probe import Cell, Finding, HeadValue, Probe
+from lit_attn.probes.probe import Cell, Finding, HeadValue, Probe, stack_of
 from lit_attn.probes.text import Text, text_of
 from lit_attn.probes.words import Align, WordAttention, attention_of, concerns
 from lit_attn.types import Annotation
@@ -53,7 +53,7 @@ class NounFrequency(Probe):
     def findings(self, values: Sequence[HeadValue], metrics: Mapping[str, Mapping[str, Metric]]) -> list[Finding]:
         found = []
         for site, own in metrics.items():
-            _, sums = own["nouns"].compute()
+            sums = own["nouns"].compute().sums
             rows = sums[sums[:, 1] > 0] if len(sums) else np.empty((0, 3))
             weight = rows[:, 2] / rows[:, 1]
             found.append(Finding("noun frequency, attention", site, *pearson(rows[:, 0].tolist(), weight.tolist())))
@@ -61,7 +61,8 @@ class NounFrequency(Probe):
 
 
 class TopObjects(Probe):
-    """For every noun (or word of other tags) the labels of regions that it attends to most, as weight per use of the word.
+    """For every noun (or word of other tags) the labels of regions that it attends to most, as weight per use of the word: at
+    every site, and as the mean over the sites of a stack.
 
     Args:
         tags: Universal tags of the words.
@@ -97,9 +98,18 @@ class TopObjects(Probe):
         metrics["objects"].update([names, ("", *labels)], index, values)
 
     def cells(self, site: Site, metrics: Mapping[str, Metric]) -> Iterable[Cell]:
-        metric = metrics["objects"]
-        assert isinstance(metric, KeyedSums)
-        names, index, sums = metric.numbered()
+        return self._most(site.name, [_numbered(metrics)])
+
+    def cells_of_stacks(self, metrics: Mapping[str, Mapping[str, Metric]]) -> Iterable[Cell]:
+        stacks: dict[str, list[Numbered]] = {}
+        for site, own in metrics.items():
+            stacks.setdefault(stack_of(site), []).append(_numbered(own))
+        return [cell for name, sites in stacks.items() if len(sites) > 1 for cell in self._most(name, sites)]
+
+    def _most(self, site: str, shares: Sequence[Numbered]) -> Iterable[Cell]:
+        """Of each word the labels with most weight, the mean over sites."""
+        known = [share for share in shares if share.names]
+        names, index, sums = added_up(known, 2)
         if not names or names[0]:
             return
         used = index[:, 1] == USES
@@ -109,7 +119,13 @@ class TopObjects(Probe):
             start, end = np.searchsorted(index[:, 0], (name, name + 1)).tolist()
             best = start + np.argsort(-sums[start:end, 0], kind="stable")[: self.most]  # ties in the order of labels
             for label, (value, even) in zip(index[best, 1], (sums[best, :2] / uses[name]).tolist(), strict=True):
-                yield Cell("objects", site.name, names[name], names[label], value, even, uses[name])
+                yield Cell("objects", site, names[name], names[label], value, even, uses[name] // len(known))
+
+
+def _numbered(metrics: Mapping[str, Metric]) -> Numbered:
+    found = metrics["objects"].compute()
+    assert isinstance(found, Numbered)
+    return found
 
 
 def _seen(found: WordAttention) -> Float[Tensor, "c m"]:

@@ -15,7 +15,7 @@ from lit_attn.metrics.head_shares import HeadShares
 from lit_attn.nn.tape import AttentionRecord, Site
 from lit_attn.ops.correlation import pearson
 from lit_attn.probes.part_of_speech import members
-from lit_attn.probes.probe import Finding, HeadValue, Probe
+from lit_attn.probes.probe import Finding, HeadValue, Probe, stack_of
 from lit_attn.probes.text import text_of
 from lit_attn.probes.words import Align, WordAttention, attention_of, concerns
 
@@ -68,11 +68,6 @@ def _asked(found: WordAttention) -> Float[Tensor, "4 g h"]:
     each = (part / whole).nan_to_num(nan=0.0)  # nothing of nothing
     sums = [each.sum(1), (whole > 0).sum(1), part.sum(0).expand(2, -1, -1), whole.sum(1)]
     return torch.stack([one.expand_as(sums[0]).flatten(0, 1) for one in sums])
-
-
-def stack_of(site: str) -> str:
-    """`decoder.*.self` for `decoder.3.self`."""
-    return ".".join("*" if part.isdigit() else part for part in site.split("."))
 
 
 def _heads(values: Sequence[HeadValue], name: str, stack: str, sites: Mapping[str, object]) -> list[float]:

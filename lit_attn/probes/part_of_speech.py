@@ -5,7 +5,6 @@ part in either, unless asked for, and rows are not renormalised: the ratio does 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from functools import partial
 
 import numpy as np
@@ -14,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torchmetrics import Metric
 
-from lit_attn.errors import UserError
+from lit_attn.errors import UserError, did_you_mean
 from lit_attn.metrics.head_shares import HeadShares
 from lit_attn.metrics.pair_shares import PairShares
 from lit_attn.nn.tape import AttentionRecord, Site
@@ -37,8 +36,7 @@ def known_tags(tags: Sequence[str]) -> tuple[str, ...]:
     """These tags, if they are universal ones."""
     for tag in tags:
         if tag not in UNIVERSAL:
-            close = get_close_matches(tag.upper(), UNIVERSAL, 1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
+            hint = did_you_mean(tag.upper(), UNIVERSAL)
             raise UserError(f"{tag!r} is no universal part-of-speech tag.{hint} There are {', '.join(UNIVERSAL)}.")
     return tuple(tags)
 

@@ -76,3 +76,12 @@ class Probe(ABC):
     def cells(self, site: Site, metrics: Mapping[str, Metric]) -> Iterable[Cell]:
         """Maps and lists of one site."""
         return ()
+
+    def cells_of_stacks(self, metrics: Mapping[str, Mapping[str, Metric]]) -> Iterable[Cell]:
+        """Maps and lists of several sites together, such as those of all layers."""
+        return ()
+
+
+def stack_of(site: str) -> str:
+    """`decoder.*.self` for `decoder.3.self`."""
+    return ".".join("*" if part.isdigit() else part for part in site.split("."))

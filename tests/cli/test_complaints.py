@@ -36,7 +36,7 @@ def test_hints_deep_in_an_overlay(inside, tmp_path, path, option, expected):
     ("recipe", "words", "expected"),
     [
         ("tiny/captioner", ["--model.layers", "3"], "Option 'layers' is not accepted. Did you mean 'encoder_layers'?"),
-        ("m4c_textvqa", ["--data.annotate", "x"], "Option 'annotate' is not accepted. See every key"),
+        ("tiny/mac", ["--data.annotate", "x"], "Option 'annotate' is not accepted. See every key"),
         ("tiny/m4c", ["--model.capture", "raw_residual"], "Option 'capture' is not accepted. See every key"),
         ("tiny/scan", ["--model", "Machting"], "import path string: Machting. Did you mean 'Matching'?"),
         ("tiny/scan", ["--rum", "3"], "unrecognized arguments: --rum 3. Did you mean 'run'?"),

@@ -51,7 +51,7 @@ def test_captions_are_linked_once_and_shown(inside, files):
     assert "http" not in page
     assert (files / "c.json.links.lemma.jsonl.gz").exists()
     again = inside(*words[:-2])
-    assert "links 2 captions" not in again.stderr
+    assert "links 2 texts" not in again.stderr
     assert again.stdout.splitlines()[-1] == done.stdout.splitlines()[-2]
 
 

@@ -66,7 +66,7 @@ def test_offline_run_holds_scalars_heat_map_table_and_configuration(lit_attn, tm
     assert losses == pytest.approx(wanted)
     everything = {key: value for row in logged for key, value in row.items()}
     assert everything["val/attention/heads/_type"] == "table-file"
-    assert everything["val/attention/heads/nrows"] == 10
+    assert everything["val/attention/heads/nrows"] == 11
     assert everything["val/attention/map/_type"] == "image-file"
     (offline,) = folder.glob("wandb/offline-run-*")
     table = json.loads((offline / "files" / everything["val/attention/heads/path"]).read_text())

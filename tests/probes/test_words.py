@@ -194,8 +194,8 @@ def test_nouns(batch):
             for i in range(j + 1, n):
                 got[lemma] = got.get(lemma, 0.0) + float(record.weights[c, :, i, j + 1].mean())
                 seen[lemma] = seen.get(lemma, 0) + 1
-    keys, values = metrics["nouns"].compute()
-    sums = dict(zip(keys[:, 0].tolist(), values.tolist(), strict=True))
+    found = metrics["nouns"].compute()
+    sums = dict(zip(found.keys[:, 0].tolist(), found.sums.tolist(), strict=True))
     assert {lemma: row[0] for lemma, row in sums.items()} == uses
     for lemma in got:
         assert sums[lemma][2] / sums[lemma][1] == pytest.approx(got[lemma] / seen[lemma], abs=1e-12)
@@ -222,6 +222,26 @@ def test_top_objects(batch):
     assert [cell.source for cell in found] == [label for _, label in wanted]
     assert [cell.value for cell in found] == pytest.approx([-m for m, _ in wanted], abs=1e-12)
     assert found[0].rows == uses
+
+
+def test_top_objects_of_a_stack_are_means_over_its_sites(batch):
+    probe, metrics = TopObjects(most=1000), {}
+    for layer in range(3):
+        record = made(batch, "cross", seed=layer)
+        metrics[f"decoder.{layer}.cross"] = probe.metrics(record.site)
+        probe.update(metrics[f"decoder.{layer}.cross"], record, batch)
+    sites = [
+        {(c.target, c.source): c for c in probe.cells(dataclasses.replace(record.site, name=site), own)}
+        for site, own in metrics.items()
+    ]
+    found = list(probe.cells_of_stacks(metrics))
+    assert len(found) == len(sites[0]) > 50
+    for cell in found:
+        own = [site[cell.target, cell.source] for site in sites]
+        assert cell.site == "decoder.*.cross"
+        assert cell.rows == own[0].rows
+        assert cell.value == pytest.approx(sum(c.value for c in own) / 3, abs=1e-12)
+        assert cell.chance == pytest.approx(own[0].chance, abs=1e-12)
 
 
 def test_word_pieces_are_summed_to_a_word_and_averaged_from_it():

@@ -184,7 +184,7 @@ def test_the_command_annotates_a_file_of_captions(pipeline, tmp_path, capsys):
     image = {"filename": "x.jpg", "split": "val", "cocoid": 3, "sentences": sentences}
     (tmp_path / "d.json").write_text(json.dumps({"images": [image]}))
     assert main(["prepare", "annotations", str(tmp_path / "d.json"), "--out", str(tmp_path / "d.conllu")]) == 0
-    assert "1 texts, 5 tokens, 2 noun phrases, 1 spatial triples" in capsys.readouterr().out
+    assert "1 text, 5 tokens, 2 noun phrases, 1 spatial triple" in capsys.readouterr().out
     assert "# sample_id = x-0" in (tmp_path / "d.conllu").read_text()
     assert main(["prepare", "annotations", str(tmp_path / "d.json"), "--split", "test"]) == 2
     assert "no captions of the split 'test'; it has val" in capsys.readouterr().err
