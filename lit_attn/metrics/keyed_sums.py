@@ -62,10 +62,8 @@ class KeyedSums(Metric):
 
     def compute(self) -> Numbered:
         """The sums of all processes; all must ask. Sorted by key, so that nothing depends on who saw what first."""
-        own = []
-        if self._rows:
-            codes, sums = _added(self._rows)
-            own = [Numbered(list(self._numbers), _decoded(codes, self._parts), sums)]
+        words = list(self._numbers)
+        own = [Numbered(words, _decoded(codes, self._parts), values) for codes, values in self._rows]
         return added_up(gathered(own), self._parts)
 
     def reset(self) -> None:

@@ -19,17 +19,17 @@ Allowed = Bool[Tensor, "*#batch #q k"]
 
 
 def entropy(weights: Weights) -> Rows:
-    """Shannon entropy in nats, with 0 log 0 = 0. Faster on a CPU than `torch.special.entr`: one copy, edited in place."""
-    return _log_(weights.clamp_min(torch.finfo(weights.dtype).tiny)).mul_(weights).sum(-1).neg_()
+    """Shannon entropy in nats, with 0 log 0 = 0. Faster on a CPU than `torch.special.entr`."""
+    return _information(weights.clamp_min(torch.finfo(weights.dtype).tiny))
 
 
-def _log_(values: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-    """Natural logarithms in place. On a CPU by numpy, whose vectorised ones take a third of the time of torch's."""
-    if values.device.type != "cpu" or values.requires_grad or values.dtype not in (torch.float32, torch.float64):
-        return values.log_()
-    array = values.numpy()
-    np.log(array, out=array)
-    return values
+def _information(weights: Weights) -> Rows:
+    """-Σ w log w of positive weights. On a CPU by numpy's logarithms, which take a third of the time of torch's."""
+    if weights.device.type != "cpu" or weights.requires_grad or weights.dtype not in (torch.float32, torch.float64):
+        logs = weights.log()
+    else:
+        logs = torch.from_numpy(np.log(weights.numpy()))
+    return logs.mul_(weights).sum(-1).neg_()
 
 
 def normalized_entropy(weights: Weights, allowed: Allowed, own_entropy: Rows | None = None) -> Rows:
@@ -75,14 +75,15 @@ def head_divergence(
     heads = weights.shape[-3]
     if heads == 1:
         return weights.sum(-1) * torch.nan
-    own = _given(weights, own_entropy).unbind(-2)
+    own = _given(weights, own_entropy)  # … h q
     rows = (weights / 2).clamp_min_(torch.finfo(weights.dtype).tiny).unbind(-3)
-    total = [torch.zeros_like(own[0]) for _ in own]
-    for a, b in combinations(range(heads), 2):  # one pair at a time stays in the processor's cache: three times as fast
-        mixed = rows[a] + rows[b]
-        js = (-_log_(mixed.clone()).mul_(mixed).sum(-1) - (own[a] + own[b]) / 2).clamp_min(0)
-        total[a], total[b] = total[a] + js, total[b] + js
-    return torch.stack(total, -2) / ((heads - 1) * math.log(2))
+    pairs = list(combinations(range(heads), 2))
+    # One pair at a time stays in the processor's cache: three times as fast.
+    mixed = torch.stack([_information(rows[a] + rows[b]) for a, b in pairs], -2)  # … p q
+    has = torch.zeros(len(pairs), heads, dtype=weights.dtype, device=weights.device)
+    has[torch.arange(len(pairs)).unsqueeze(1), torch.tensor(pairs)] = 1.0
+    js = (mixed - has @ own / 2).clamp_min(0)
+    return has.T @ js / ((heads - 1) * math.log(2))
 
 
 def rank_of(weights: Weights, chosen: Bool[Tensor, "*#batch #q k"], allowed: Allowed) -> Rows:

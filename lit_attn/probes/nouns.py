@@ -109,16 +109,18 @@ class TopObjects(Probe):
     def _most(self, site: str, shares: Sequence[Numbered]) -> Iterable[Cell]:
         """Of each word the labels with most weight, the mean over sites."""
         known = [share for share in shares if share.names]
-        names, index, sums = added_up(known, 2)
+        names, index, sums = known[0] if len(known) == 1 else added_up(known, 2)
         if not names or names[0]:
             return
         used = index[:, 1] == USES
         uses = dict(zip(index[used, 0].tolist(), sums[used, 2].astype(int).tolist(), strict=True))
         index, sums = index[~used], sums[~used]  # sorted by word, then by label
+        starts = np.searchsorted(index[:, 0], np.arange(len(names) + 1)).tolist()
         for name in sorted(uses, key=lambda one: (-uses[one], one)):
-            start, end = np.searchsorted(index[:, 0], (name, name + 1)).tolist()
-            best = start + np.argsort(-sums[start:end, 0], kind="stable")[: self.most]  # ties in the order of labels
-            for label, (value, even) in zip(index[best, 1], (sums[best, :2] / uses[name]).tolist(), strict=True):
+            own = slice(starts[name], starts[name + 1])
+            best = np.argsort(-sums[own, 0], kind="stable")[: self.most]  # ties in the order of labels
+            each = (sums[own, :2][best] / uses[name]).tolist()
+            for label, (value, even) in zip(index[own, 1][best].tolist(), each, strict=True):
                 yield Cell("objects", site, names[name], names[label], value, even, uses[name] // len(known))
 
 
