@@ -47,14 +47,14 @@ def write_heads(path: Path, values: Sequence[HeadValue]) -> None:
     with written_whole(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["site", "head", "metric", "value", "count"])
-        writer.writerows((v.site, v.head, v.metric, repr(v.value), v.rows) for v in values)
+        writer.writerows(values)  # which writes floats in full
 
 
 def write_steps(path: Path, values: Sequence[StepValue]) -> None:
     with written_whole(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["site", "head", "metric", "step", "kind", "value", "count"])
-        writer.writerows((v.site, v.head, v.metric, v.step, v.kind, repr(v.value), v.rows) for v in values)
+        writer.writerows(values)
 
 
 def write_rows(path: Path, rows: Sequence[NamedTuple]) -> None:
@@ -62,4 +62,4 @@ def write_rows(path: Path, rows: Sequence[NamedTuple]) -> None:
     with written_whole(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(rows[0]._fields)
-        writer.writerows([repr(cell) if isinstance(cell, float) else cell for cell in row] for row in rows)
+        writer.writerows(rows)

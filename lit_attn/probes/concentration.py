@@ -34,10 +34,11 @@ class Concentration(Probe):
             rows = chosen_rows(record, record.query_mask)
             weights, allowed = rows.weights, rows.allowed.unsqueeze(1)
         entropy = distribution.entropy(weights)
+        nats = torch.where(weights.sum(-1) > 0, entropy, torch.nan)
         found = [
             distribution.normalized_entropy(weights, allowed, entropy),
-            torch.where(weights.sum(-1) > 0, entropy, torch.nan),
-            distribution.effective_keys(weights, entropy),
+            nats,
+            nats.exp(),
             distribution.largest_weight(weights),
             torch.zeros_like(entropy) if allowed.all() else distribution.mass(weights, ~allowed),
         ]

@@ -5,7 +5,6 @@ lemma); its attention is the mean weight that it gets from a word that can see i
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import cast
 
 import numpy as np
 import torch
@@ -163,10 +162,12 @@ def _chosen(text: Text, tags: tuple[str, ...]) -> tuple[tuple[Tensor, Tensor], t
 
 def _labels(text: Text) -> tuple[tuple[str, ...], np.ndarray]:
     """The different labels of all regions, and which of them, from 1, each region of each text has; 0 behind the last."""
-    if "labels" not in text.kept:
+
+    def made() -> tuple[tuple[str, ...], np.ndarray]:
         pictures = {id(own): own for own in text.region_labels}  # many texts are about the same one
         number = {label: i for i, label in enumerate(sorted({one for own in pictures.values() for one in own}), 1)}
         widest = max(map(len, text.region_labels), default=0)
         rows = {key: [number[one] for one in own] + [0] * (widest - len(own)) for key, own in pictures.items()}
-        text.kept["labels"] = tuple(number), table([rows[id(own)] for own in text.region_labels], widest)
-    return cast(tuple[tuple[str, ...], np.ndarray], text.kept["labels"])
+        return tuple(number), table([rows[id(own)] for own in text.region_labels], widest)
+
+    return text.table("labels", made)

@@ -61,7 +61,9 @@ class Text:
         shown = [
             None if known is None else known.cpu().numpy().tobytes() for known in (self.region_object, self.ocr_object)
         ]
-        return store_of("words", self.annotations, (self.sample_id, self.lengths, *shown, str(self.device)))
+        return store_of(
+            "words", self.annotations, (self.sample_id, self.lengths, self.region_labels, *shown, str(self.device))
+        )
 
     def table(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """One of them, made when it is first asked for."""
