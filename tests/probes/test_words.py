@@ -321,6 +321,30 @@ def test_questions_of_a_joint_sequence_look_at_objects_and_at_what_is_printed_on
     same(spatial["spatial_landmark_relation"], lambda h: mean(items, h))
 
 
+def test_questions_in_pieces_of_one_word_each_are_those_in_words():
+    data = ScenesReading(val_questions=23, region_dim=16, max_objects=13, max_ocr=7)
+    batch = next(iter(data.val_dataloader()))
+    in_pieces = dataclasses.replace(batch, word_of=text_of(batch).word_of)
+    rows, regions = batch.tokens.shape[1], batch.region_mask.shape[1]
+    mask = torch.cat([batch.token_mask, batch.region_mask], 1)
+    torch.manual_seed(0)
+    allowed = mask[:, None, None].expand(-1, H, len(mask[0]), -1)
+    weights = masked_softmax(torch.randn(allowed.shape, dtype=torch.float64), allowed)
+    parts = (Part("question", 0, rows), Part("objects", rows, rows + regions))
+    value = torch.zeros(len(batch), H, rows + regions, 1, dtype=torch.float64)
+    site = Site("joint.0.self", "joint", "joint", H)
+    record = AttentionRecord(site, 0, weights, mask, mask[:, None], value, weights @ value, parts)
+    assert text_of(in_pieces).lengths == text_of(batch).lengths
+    assert not text_of(in_pieces).whole
+    for probe in (PartOfSpeech(), Dependencies(), ObjectWords(), SpatialRelations()):
+        whole, pieces = (measured(probe, record, one) for one in (batch, in_pieces))
+        for name, values in whole.items():
+            assert pieces[name] == pytest.approx(values, abs=1e-12, nan_ok=True), name
+    bare = dataclasses.replace(in_pieces, annotations=(None,) * len(batch))
+    with pytest.raises(UserError, match="annotate the text with --data.annotate"):
+        text_of(bare)
+
+
 def test_probes_that_a_network_has_nothing_for_are_refused_or_named(caplog):
     """SCAN's words look at regions only."""
     net = Matching(11, 5, alignment="dot", dim=4, word_dim=3).net
