@@ -20,15 +20,15 @@ Allowed = Bool[Tensor, "*#batch #q k"]
 
 def entropy(weights: Weights) -> Rows:
     """Shannon entropy in nats, with 0 log 0 = 0. Faster on a CPU than `torch.special.entr`."""
-    return _information(weights.clamp_min(torch.finfo(weights.dtype).tiny))
+    return _information(weights, weights.clamp_min(torch.finfo(weights.dtype).tiny))
 
 
-def _information(weights: Weights) -> Rows:
-    """-Σ w log w of positive weights. On a CPU by numpy's logarithms, which take a third of the time of torch's."""
-    if weights.device.type != "cpu" or weights.requires_grad or weights.dtype not in (torch.float32, torch.float64):
-        logs = weights.log()
+def _information(weights: Weights, positive: Weights) -> Rows:
+    """-Σ w log p. On a CPU by numpy's logarithms, which take a third of the time of torch's."""
+    if positive.device.type != "cpu" or positive.requires_grad or positive.dtype not in (torch.float32, torch.float64):
+        logs = positive.log()
     else:
-        logs = torch.from_numpy(np.log(weights.numpy()))
+        logs = torch.from_numpy(np.log(positive.numpy()))
     return logs.mul_(weights).sum(-1).neg_()
 
 
@@ -79,7 +79,8 @@ def head_divergence(
     rows = (weights / 2).clamp_min_(torch.finfo(weights.dtype).tiny).unbind(-3)
     pairs = list(combinations(range(heads), 2))
     # One pair at a time stays in the processor's cache: three times as fast.
-    mixed = torch.stack([_information(rows[a] + rows[b]) for a, b in pairs], -2)  # … p q
+    sums = (rows[a] + rows[b] for a, b in pairs)
+    mixed = torch.stack([_information(both, both) for both in sums], -2)  # … p q
     has = torch.zeros(len(pairs), heads, dtype=weights.dtype, device=weights.device)
     has[torch.arange(len(pairs)).unsqueeze(1), torch.tensor(pairs)] = 1.0
     js = (mixed - has @ own / 2).clamp_min(0)
