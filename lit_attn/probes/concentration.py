@@ -34,11 +34,10 @@ class Concentration(Probe):
             rows = chosen_rows(record, record.query_mask)
             weights, allowed = rows.weights, rows.allowed.unsqueeze(1)
         entropy = distribution.entropy(weights)
-        nats = torch.where(weights.sum(-1) > 0, entropy, torch.nan)
         found = [
             distribution.normalized_entropy(weights, allowed, entropy),
-            nats,
-            nats.exp(),
+            torch.where(weights.sum(-1) > 0, entropy, torch.nan),
+            distribution.effective_keys(weights, entropy),
             distribution.largest_weight(weights),
             torch.zeros_like(entropy) if allowed.all() else distribution.mass(weights, ~allowed),
         ]
