@@ -13,9 +13,8 @@ Weights = Float[Tensor, "c h n m"]
 
 def by_group(weights: Weights, groups: Bool[Tensor, "c m g"]) -> Float[Tensor, "c n g h"]:
     """Attention of every word on the sources of each group."""
-    _, heads, words, _ = weights.shape
-    found = groups.transpose(1, 2).to(weights.dtype) @ weights.permute(0, 3, 1, 2).flatten(2)  # c g, h n
-    return found.unflatten(2, (heads, words)).permute(0, 3, 1, 2).double().contiguous()
+    found = weights @ groups.to(weights.dtype).unsqueeze(1)  # c h n g
+    return found.permute(0, 2, 3, 1).to(torch.float64, memory_format=torch.contiguous_format)
 
 
 def from_groups(values: Float[Tensor, "c n g h"], targets: Bool[Tensor, "c n a"]) -> Float[Tensor, "a g h"]:
