@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, final
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torchmetrics import Metric
 
 from lit_attn.metrics.gather import gathered
@@ -19,16 +19,19 @@ WAITING = 2**16
 
 
 class Numbered(NamedTuple):
-    """Words, the numbers of those that make up each key, and the sums by key."""
+    """Words, the numbers of those that make up each key, and the sums by key.
 
-    names: list[str]
+    Words are an array, because torchmetrics looks at every element of a list that a metric computes.
+    """
+
+    names: Shaped[np.ndarray, " n"]
     places: Int[np.ndarray, "x p"]
     sums: Float[np.ndarray, "x s"]
 
     @property
     def keys(self) -> np.ndarray:
         """The words of each key."""
-        return np.array(self.names, str)[self.places]
+        return self.names[self.places]
 
 
 @final
@@ -62,7 +65,7 @@ class KeyedSums(Metric):
 
     def compute(self) -> Numbered:
         """The sums of all processes; all must ask. Sorted by key, so that nothing depends on who saw what first."""
-        words = list(self._numbers)
+        words = np.array(list(self._numbers), object)
         own = [Numbered(words, _decoded(codes, self._parts), values) for codes, values in self._rows]
         return added_up(gathered(own), self._parts)
 
@@ -74,7 +77,7 @@ class KeyedSums(Metric):
 def added_up(shares: Sequence[Numbered], parts: int) -> Numbered:
     """Several sums by key as one."""
     if not shares:
-        return Numbered([], np.empty((0, parts), np.int64), np.empty((0, 0)))
+        return Numbered(np.empty(0, object), np.empty((0, parts), np.int64), np.empty((0, 0)))
     names = sorted({name for share in shares for name in share.names})
     place = {name: i for i, name in enumerate(names)}
     rows = []
@@ -82,7 +85,7 @@ def added_up(shares: Sequence[Numbered], parts: int) -> Numbered:
         numbers = [np.array([place[word] for word in words], np.int64)] * index.shape[1]
         rows.append((_coded(numbers, index), sums))
     codes, sums = _added(rows)
-    return Numbered(names, _decoded(codes, shares[0].places.shape[1]), sums)
+    return Numbered(np.array(names, object), _decoded(codes, shares[0].places.shape[1]), sums)
 
 
 def _coded(numbers: Sequence[np.ndarray], index: Int[np.ndarray, "x p"]) -> Int[np.ndarray, " x"]:
