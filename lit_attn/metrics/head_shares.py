@@ -26,24 +26,21 @@ class HeadShares(Metric):
 
     full_state_update = False
     is_differentiable = False
-    part: Float[Tensor, "g k"]
-    whole: Float[Tensor, "g k"]
-    seen: Float[Tensor, "g k"]
+    sums: Float[Tensor, "3 g k"]
+    """Of parts, of wholes, and how many rows or items they are of: one state, so that processes exchange it at once."""
 
     def __init__(self, num_heads: int, names: Sequence[str], quiet: Sequence[str] = ()) -> None:
         super().__init__()
         self.names = tuple(names)
         self.quiet = frozenset(quiet)
-        for state in ("part", "whole", "seen"):
-            zeros = torch.zeros(len(self.names), num_heads + 1, dtype=torch.float64)
-            self.add_state(state, zeros, dist_reduce_fx="sum")
+        zeros = torch.zeros(3, len(self.names), num_heads + 1, dtype=torch.float64)
+        self.add_state("sums", zeros, dist_reduce_fx="sum")
         self.set_dtype(torch.float64)
 
     def update(self, part: Float[Tensor, "g k"], whole: Float[Tensor, "g k"], count: Float[Tensor, "g #k"]) -> None:
         """Sums of a batch, and how many rows or items they are of."""
-        self.part.add_(part)
-        self.whole.add_(whole)
-        self.seen.add_(count)
+        for own, more in zip(self.sums, (part, whole, count), strict=True):
+            own.add_(more)
 
     def add_items(self, shares: Float[Tensor, "g i k"]) -> None:
         """Means over items, each with a share of its own; NaN marks items that say nothing."""
@@ -52,8 +49,12 @@ class HeadShares(Metric):
 
     def compute(self) -> Float[Tensor, "g h"]:
         """Shares by name and head; NaN where nothing was counted."""
-        return (self.part / self.whole)[:, :-1]
+        return self._shares()[:, :-1]
 
     def chance(self) -> Float[Tensor, " g"]:
         """What even attention scores."""
-        return (self.part / self.whole)[:, -1]
+        return self._shares()[:, -1]
+
+    def _shares(self) -> Float[Tensor, "g k"]:
+        part, whole, _ = self.sums
+        return part / whole

@@ -75,7 +75,8 @@ class Board:
     def restart(self, device: torch.device) -> None:
         """Forget everything."""
         for _, _, metric in self.named():
-            metric.to(device)
+            if metric.device != device:
+                metric.to(device)
             metric.reset()
 
     def listening(self, batch: object) -> AttentionTape:
@@ -94,7 +95,7 @@ class Board:
         found: list[HeadValue] = []
         for site, name, metric in self.named():
             if isinstance(metric, HeadShares):
-                part, whole, seen = synced(metric, "part", "whole", "seen")
+                part, whole, seen = synced(metric, "sums")[0]
                 for g, each in enumerate(metric.names):
                     *shares, even = (part[g] / whole[g]).tolist()
                     counts = [int(n) for n in seen[g].tolist()]
