@@ -6,10 +6,11 @@ skipped. `rows` divides by all attention on words of the rows that have such a p
 """
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torchmetrics import Metric
 
@@ -65,19 +66,36 @@ class Dependencies(Probe):
     def update(self, metrics: Mapping[str, Metric], record: AttentionRecord, batch: object) -> None:
         text = text_of(batch)
         found = attention_of(record, text, self.align, "words")
-        pairs, rows = (listed[found.rows[listed[:, 0], listed[:, 2]]] for listed in _listed(text))
+        told = found.shared("told dependencies", lambda: _told(text, found.rows))
 
         def part(attention: WordAttention) -> Float[Tensor, "g h"]:
-            return shares.summed(shares.at_pairs(attention.weights, pairs[:, [0, 2, 3]]), pairs[:, 1], len(RELATIONS))
+            return shares.summed(shares.at_pairs(attention.weights, told.pairs), told.relation, len(RELATIONS))
 
         def whole(attention: WordAttention) -> Float[Tensor, "g h"]:
-            return shares.summed(attention.on_all[rows[:, 0], rows[:, 2]], rows[:, 1], len(RELATIONS))
+            on_all = attention.on_all[told.rows[:, 0], told.rows[:, 1]]
+            return shares.summed(on_all, told.row_relation, len(RELATIONS))
 
         parts = found.with_even("dependencies", part)
-        counts = torch.bincount(pairs[:, 1], minlength=len(RELATIONS)).double().unsqueeze(1)
-        metrics["rows"].update(parts, found.with_even("rows of dependencies", whole), counts)
+        metrics["rows"].update(parts, found.with_even("rows of dependencies", whole), told.counts)
         everything = found.with_even("on all", lambda attention: attention.on_all.sum((0, 1)))
-        metrics["all"].update(parts, everything.expand_as(parts), counts)
+        metrics["all"].update(parts, everything.expand_as(parts), told.counts)
+
+
+class _Told(NamedTuple):
+    """The pairs whose later word has a row: text, later and earlier word; the rows that have some: text and word; the relation
+    of each, and how many pairs there are of every relation."""
+
+    pairs: Int[Tensor, "p 3"]
+    relation: Int[Tensor, " p"]
+    rows: Int[Tensor, "x 2"]
+    row_relation: Int[Tensor, " x"]
+    counts: Float[Tensor, "g 1"]
+
+
+def _told(text: Text, has_row: Bool[Tensor, "c n"]) -> _Told:
+    pairs, rows = (listed[has_row[listed[:, 0], listed[:, 2]]] for listed in _listed(text))
+    counts = torch.bincount(pairs[:, 1], minlength=len(RELATIONS)).double().unsqueeze(1)
+    return _Told(pairs[:, [0, 2, 3]], pairs[:, 1], rows[:, [0, 2]], rows[:, 1], counts)
 
 
 def _listed(text: Text) -> tuple[Int[Tensor, "p 4"], Int[Tensor, "x 3"]]:

@@ -107,20 +107,24 @@ class TopObjects(Probe):
 
     def _most(self, site: str, shares: Sequence[Numbered]) -> Iterable[Cell]:
         """Of each word the labels with most weight, the mean over sites."""
-        known = [share for share in shares if share.names]
-        names, index, sums = known[0] if len(known) == 1 else added_up(known, 2)
-        if not names or names[0]:
+        known = [share for share in shares if len(share.names)]
+        if not known:
             return
+        names, index, sums = known[0] if len(known) == 1 else added_up(known, 2)
         used = index[:, 1] == USES
-        uses = dict(zip(index[used, 0].tolist(), sums[used, 2].astype(int).tolist(), strict=True))
+        uses = np.zeros(len(names))
+        uses[index[used, 0]] = sums[used, 2]
         index, sums = index[~used], sums[~used]  # sorted by word, then by label
         starts = np.searchsorted(index[:, 0], np.arange(len(names) + 1)).tolist()
-        for name in sorted(uses, key=lambda one: (-uses[one], one)):
-            own = slice(starts[name], starts[name + 1])
-            best = np.argsort(-sums[own, 0], kind="stable")[: self.most]  # ties in the order of labels
-            each = (sums[own, :2][best] / uses[name]).tolist()
-            for label, (value, even) in zip(index[own, 1][best].tolist(), each, strict=True):
-                yield Cell("objects", site, names[name], names[label], value, even, uses[name] // len(known))
+        words = np.argsort(-uses, kind="stable")[: np.count_nonzero(uses)].tolist()  # ties in the order of the alphabet
+        own = [slice(starts[word], starts[word + 1]) for word in words]
+        best = [one.start + np.argsort(-sums[one, 0], kind="stable")[: self.most] for one in own]
+        at = np.concatenate(best)
+        word, label = index[at].T
+        each = (sums[at, :2] / uses[word, None]).tolist()
+        counts = (uses[word] // len(known)).astype(int).tolist()
+        for target, source, (value, even), n in zip(names[word], names[label], each, counts, strict=True):
+            yield Cell("objects", site, target, source, value, even, n)
 
 
 def _numbered(metrics: Mapping[str, Metric]) -> Numbered:
@@ -130,12 +134,10 @@ def _numbered(metrics: Mapping[str, Metric]) -> Numbered:
 
 
 def _seen(found: WordAttention) -> Float[Tensor, "c m"]:
-    """How many words could attend to each word; the same at all sites with the same mask."""
-    assert found.even is not None
+    """How many words could attend to each word."""
     even = found.even
-    if "seen" not in even.kept:
-        even.kept["seen"] = ((even.weights[:, 0] > 0) & even.rows.unsqueeze(-1)).sum(1).double()
-    return even.kept["seen"]
+    assert even is not None
+    return found.shared("seen", lambda: ((even.weights[:, 0] > 0) & even.rows.unsqueeze(-1)).sum(1).double())
 
 
 def _on_regions(found: WordAttention, texts: Int[Tensor, " x"], words: Int[Tensor, " x"]) -> Float[Tensor, "x r 1"]:

@@ -96,7 +96,7 @@ class AttentionMaps(Probe):
     def metrics(self, site: Site) -> dict[str, Metric]:
         if not concerns(site, "words"):
             return {}
-        return {f"map_{name}": PairShares(site.num_heads, len(of), len(of)) for name, of in self._groups().items()}
+        return {f"map_{name}": PairShares(site.num_heads, len(of)) for name, of in self._groups().items()}
 
     def _groups(self) -> dict[str, tuple[str, ...]]:
         return {"pos": UNIVERSAL} | ({"words": self.words} if self.words else {})
@@ -104,17 +104,16 @@ class AttentionMaps(Probe):
     def update(self, metrics: Mapping[str, Metric], record: AttentionRecord, batch: object) -> None:
         text = text_of(batch)
         found = attention_of(record, text, self.align, "words")
-        names, tags = text.tags
-        known = [g for g, name in enumerate(names) if name in UNIVERSAL]
-        between = found.with_even("between tags", _between)[known]
-        at = [UNIVERSAL.index(names[g]) for g in known]
-        _add(metrics["map_pos"], between[:, known], between[:, -1], (tags & found.sees.unsqueeze(-1))[..., known], at)
+        tag, group = text.table("universal tags", partial(_universal, text))
+        between = found.with_even("between tags", _between).index_select(0, tag)
+        seen = found.shared("seen by tag", lambda: _counts(found, text.tags[1][..., tag]))
+        metrics["map_pos"].update(between.index_select(1, tag), between[:, -1], seen, group)
         if self.words:
-            chosen = _worded(text, self.words) & found.sees.unsqueeze(-1)
-            by_word = found.with_even(
-                ("by word", self.words), partial(_between_words, chosen=_worded(text, self.words))
-            )
-            _add(metrics["map_words"], by_word[:, :-1], by_word[:, -1], chosen, range(len(self.words)))
+            chosen = _worded(text, self.words)
+            by_word = found.with_even(("by word", self.words), partial(_between_words, chosen=chosen))
+            seen = found.shared(("seen by word", self.words), lambda: _counts(found, chosen))
+            group = torch.arange(len(self.words), device=seen.device)
+            metrics["map_words"].update(by_word[:, :-1], by_word[:, -1], seen, group)
 
     def cells(self, site: Site, metrics: Mapping[str, Metric]) -> Iterable[Cell]:
         for name, names in self._groups().items():
@@ -150,18 +149,13 @@ def _worded(text: Text, words: tuple[str, ...]) -> Bool[Tensor, "c n g"]:
     return text.table(("words", words), lambda: marked(joined(text.each(own), 2), shape, text.device))
 
 
-def _add(
-    metric: Metric,
-    part: Float[Tensor, "a a k"],
-    whole: Float[Tensor, "a k"],
-    targets: Bool[Tensor, "c n a"],
-    place: Sequence[int],
-) -> None:
-    """Groups stand at these rows and columns of the map."""
-    assert isinstance(metric, PairShares)
-    at = torch.tensor(place, dtype=torch.long, device=part.device)
-    parts, wholes, seen = (torch.zeros_like(state) for state in (metric.part, metric.whole, metric.seen))
-    parts[at.unsqueeze(1), at] = part
-    wholes[at] = whole
-    seen[at] = targets.sum((0, 1)).double()
-    metric.update(parts, wholes, seen)
+def _universal(text: Text) -> tuple[Int[Tensor, " x"], Int[Tensor, " x"]]:
+    """Which of the tags that occur are universal ones, and which."""
+    known = [(g, UNIVERSAL.index(name)) for g, name in enumerate(text.tags[0]) if name in UNIVERSAL]
+    tag, group = torch.from_numpy(table(known, 2)).to(text.device).unbind(1)
+    return tag, group
+
+
+def _counts(found: WordAttention, groups: Bool[Tensor, "c n g"]) -> Float[Tensor, " g"]:
+    """How many words of each group see a word."""
+    return (groups & found.sees.unsqueeze(-1)).sum((0, 1)).double()

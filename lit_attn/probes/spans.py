@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from lit_attn.metrics.head_shares import HeadShares
@@ -70,10 +70,7 @@ def span_sums(
     found: WordAttention, spans: SpanRows, name: Hashable
 ) -> tuple[Float[Tensor, "i k"], Float[Tensor, "i k"]]:
     """Attention of each span on its sources, and on everything. Spans with the same name are the same."""
-    words, item, pairs, pair_item, items = spans
-    if not found.rows[words[:, 0], words[:, 1]].all():
-        has_row, of_pairs = (found.rows[places[:, 0], places[:, 1]] for places in (words, pairs))
-        words, item, pairs, pair_item = words[has_row], item[has_row], pairs[of_pairs], pair_item[of_pairs]
+    words, item, pairs, pair_item, items = found.shared((name, "with rows"), lambda: _with_rows(spans, found.rows))
 
     def part(attention: WordAttention) -> Float[Tensor, "i h"]:
         return shares.summed(shares.at_pairs(attention.weights, pairs), pair_item, items)
@@ -82,6 +79,13 @@ def span_sums(
         return shares.summed(attention.total[words[:, 0], :, words[:, 1]].double(), item, items)
 
     return found.with_even((name, "part"), part), found.with_even((name, "whole"), whole)
+
+
+def _with_rows(spans: SpanRows, has_row: Bool[Tensor, "c n"]) -> SpanRows:
+    """The words that have a row."""
+    words, item, pairs, pair_item, items = spans
+    own, of_pairs = (has_row[places[:, 0], places[:, 1]] for places in (words, pairs))
+    return SpanRows(words[own], item[own], pairs[of_pairs], pair_item[of_pairs], items)
 
 
 def count_spans(

@@ -7,8 +7,8 @@ and beside the heads even attention over all that could be attended to, which sc
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Literal, NamedTuple, cast
+from functools import cached_property, partial
+from typing import Literal, NamedTuple, TypeVar, cast
 from weakref import ref
 
 import torch
@@ -18,8 +18,10 @@ from torch import Tensor
 from lit_attn.nn.tape import AttentionRecord, Site
 from lit_attn.ops import shares
 from lit_attn.ops.pieces import word_attention
+from lit_attn.probes.memory import Store
 from lit_attn.probes.text import Sources, Text
 
+Made = TypeVar("Made")
 Align = Literal["predict", "input"]
 
 STREAMS = {"words": ("words", "text", "question"), "regions": ("regions", "image", "objects"), "ocr": ("ocr",)}
@@ -46,13 +48,13 @@ class WordAttention:
     """Words that exist and have a row."""
     even: "WordAttention | None" = None
     """One head with even attention over all that could be attended to; None if this is that one."""
-    kept: dict[Hashable, Tensor] = field(default_factory=dict)
-    """What was asked of it; used of even attention alone, which many sites share."""
+    kept: Store = field(default_factory=dict)
+    """What was made for it; used of even attention alone, which many sites share."""
 
     @cached_property
     def by_tag(self) -> Float[Tensor, "c n g h"]:
         """Attention on the words of each tag that occurs and, last, on all words."""
-        return shares.by_group(self.weights, self.text.grouped) * self.rows.double()[..., None, None]
+        return shares.by_group(self.weights, self.text.grouped).mul_(self.rows[..., None, None])
 
     @cached_property
     def between_tags(self) -> Float[Tensor, "t g h"]:
@@ -75,10 +77,15 @@ class WordAttention:
         """What is asked of the heads and, as one more head, of even attention: that is the chance level. Questions with the same
         key are the same, so that even attention is asked once for all sites."""
         assert self.even is not None
+        return torch.cat([ask(self), self.shared(key, partial(ask, self.even))], -1)
+
+    def shared(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """What depends on the texts and on what may be attended to alone: made once for all sites where that is the same."""
+        assert self.even is not None
         kept = self.even.kept
         if key not in kept:
-            kept[key] = ask(self.even)
-        return torch.cat([ask(self), kept[key]], -1)
+            kept[key] = make()
+        return cast(Made, kept[key])
 
 
 class _Even(NamedTuple):
