@@ -10,7 +10,7 @@ from itertools import combinations
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 Weights = Float[Tensor, "*batch q k"]
@@ -32,20 +32,19 @@ def _information(weights: Weights, positive: Weights) -> Rows:
     return logs.mul_(weights).sum(-1).neg_()
 
 
-def normalized_entropy(weights: Weights, allowed: Allowed, own_entropy: Rows | None = None) -> Rows:
+def normalized_entropy(weights: Weights, allowed: Allowed) -> Rows:
     """Entropy over log(number of allowed keys): 0 is one key, 1 is uniform. NaN with fewer than two allowed keys."""
-    keys = allowed.sum(-1).to(weights.dtype)
-    return torch.where(keys > 1, _given(weights, own_entropy) / keys.log(), torch.nan)
+    return normalized(entropy(weights), allowed.sum(-1))
 
 
-def effective_keys(weights: Weights, own_entropy: Rows | None = None) -> Rows:
-    """exp(entropy): how many keys a uniform row with this entropy would have. NaN for an empty row."""
-    return torch.where(weights.sum(-1) > 0, _given(weights, own_entropy).exp(), torch.nan)
+def normalized(nats: Rows, keys: Int[Tensor, "*#batch #q"]) -> Rows:
+    """The same, of rows with this entropy that may attend to so many keys."""
+    return torch.where(keys > 1, nats / keys.to(nats.dtype).log(), torch.nan)
 
 
-def _given(weights: Weights, own_entropy: Rows | None) -> Rows:
-    """The entropy of these weights, unless somebody has computed it already."""
-    return entropy(weights) if own_entropy is None else own_entropy
+def effective_keys(nats: Rows) -> Rows:
+    """How many keys a uniform row with this entropy would have."""
+    return nats.exp()
 
 
 def largest_weight(weights: Weights) -> Rows:
@@ -75,16 +74,14 @@ def head_divergence(
     heads = weights.shape[-3]
     if heads == 1:
         return weights.sum(-1) * torch.nan
-    own = _given(weights, own_entropy)  # … h q
+    own = (entropy(weights) if own_entropy is None else own_entropy).unbind(-2)
     rows = (weights / 2).clamp_min_(torch.finfo(weights.dtype).tiny).unbind(-3)
-    pairs = list(combinations(range(heads), 2))
-    # One pair at a time stays in the processor's cache: three times as fast.
-    sums = (rows[a] + rows[b] for a, b in pairs)
-    mixed = torch.stack([_information(both, both) for both in sums], -2)  # … p q
-    has = torch.zeros(len(pairs), heads, dtype=weights.dtype, device=weights.device)
-    has[torch.arange(len(pairs)).unsqueeze(1), torch.tensor(pairs)] = 1.0
-    js = (mixed - has @ own / 2).clamp_min(0)
-    return has.T @ js / ((heads - 1) * math.log(2))
+    found = [torch.zeros_like(row) for row in own]
+    for a, b in combinations(range(heads), 2):  # one pair at a time stays in the processor's cache: three times as fast
+        both = rows[a] + rows[b]
+        js = _information(both, both).sub((own[a] + own[b]) / 2).clamp_min(0)
+        found[a], found[b] = found[a] + js, found[b] + js
+    return torch.stack(found, -2) / ((heads - 1) * math.log(2))
 
 
 def rank_of(weights: Weights, chosen: Bool[Tensor, "*#batch #q k"], allowed: Allowed) -> Rows:

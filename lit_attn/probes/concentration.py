@@ -9,7 +9,7 @@ from lit_attn.metrics.head_mean import HeadMean
 from lit_attn.nn.tape import AttentionRecord, Site
 from lit_attn.ops import distribution
 from lit_attn.probes.probe import Probe
-from lit_attn.probes.rows import chosen_rows
+from lit_attn.probes.rows import chosen_rows, existing
 
 
 class Concentration(Probe):
@@ -28,18 +28,21 @@ class Concentration(Probe):
         return {"rows": HeadMean(site.num_heads, names if site.num_heads > 1 else names[:-1])}
 
     def update(self, metrics: Mapping[str, Metric], record: AttentionRecord, batch: object) -> None:
-        if record.query_mask.all():
+        rows = existing(record)
+        if rows is None:
             weights, allowed = record.weights, record.key_mask.unsqueeze(1)
         else:
-            rows = chosen_rows(record, record.query_mask)
-            weights, allowed = rows.weights, rows.allowed.unsqueeze(1)
-        entropy = distribution.entropy(weights)
+            weights, by_row = chosen_rows(record, rows)
+            allowed = by_row.unsqueeze(1)
+        entropy, keys = distribution.entropy(weights), allowed.sum(-1)
+        largest = distribution.largest_weight(weights)
+        nats = torch.where(largest > 0, entropy, torch.nan)  # an empty row has none
         found = [
-            distribution.normalized_entropy(weights, allowed, entropy),
-            torch.where(weights.sum(-1) > 0, entropy, torch.nan),
-            distribution.effective_keys(weights, entropy),
-            distribution.largest_weight(weights),
-            torch.zeros_like(entropy) if allowed.all() else distribution.mass(weights, ~allowed),
+            distribution.normalized(entropy, keys),
+            nats,
+            distribution.effective_keys(nats),
+            largest,
+            torch.zeros_like(entropy) if keys.eq(allowed.shape[-1]).all() else distribution.mass(weights, ~allowed),
         ]
         if record.site.num_heads > 1:
             found.append(distribution.head_divergence(weights, entropy))

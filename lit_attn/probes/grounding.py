@@ -22,7 +22,7 @@ from lit_attn.ops import distribution
 from lit_attn.probes.memory import once, store_of
 from lit_attn.probes.places import joined, marked, places, table
 from lit_attn.probes.probe import Probe
-from lit_attn.probes.rows import chosen_rows
+from lit_attn.probes.rows import Chosen, chosen, chosen_rows
 from lit_attn.probes.text import NOTHING
 from lit_attn.probes.words import Align
 from lit_attn.types import Annotation, CaptionBatch
@@ -63,7 +63,7 @@ def _links_of(
 class Linked(NamedTuple):
     """The rows of a site that have a link, and the keys that are right for them."""
 
-    rows: Bool[Tensor, "c q"]
+    rows: Chosen
     right: Bool[Tensor, "1 x k"]
 
 
@@ -93,7 +93,7 @@ class Grounding(Probe):
         assert isinstance(batch, CaptionBatch)
         site = record.site
         for name, metric in metrics.items():
-            key = (Grounding, name, self.align, site.predicts, site.query_stream)
+            key = (Grounding, name, self.align, site.predicts, site.query_stream, site.num_heads)
             rows, right = once(batch, key, partial(self._kept, key, site, batch, name == "heads"))
             weights, allowed = chosen_rows(record, rows)
             found = [distribution.mass(weights, right.unsqueeze(1)), grounding_chance(right, allowed, weights)]
@@ -120,7 +120,7 @@ class Grounding(Probe):
         if site.query_stream == "regions":
             links = links.transpose(1, 2)
         rows = links.any(-1)
-        return Linked(rows, links[rows].unsqueeze(0))
+        return Linked(chosen(rows, site.num_heads), links[rows].unsqueeze(0))
 
 
 def grounding_chance(

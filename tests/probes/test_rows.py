@@ -9,7 +9,7 @@ from lit_attn.nn.tape import AttentionRecord, Site
 from lit_attn.ops.normalize import masked_softmax
 from lit_attn.probes.concentration import Concentration
 from lit_attn.probes.grounding import Grounding, Linked
-from lit_attn.probes.rows import chosen_rows
+from lit_attn.probes.rows import chosen, chosen_rows
 from lit_attn.types import CaptionBatch
 
 B, H, Q, K = 5, 3, 7, 11
@@ -107,6 +107,20 @@ def test_concentration_is_the_same_with_rows_that_all_exist():
         torch.testing.assert_close(row, means(other)[name], rtol=0, atol=1e-12)
 
 
+def test_an_empty_row_has_no_entropy_in_nats_no_effective_keys_and_no_largest_weight():
+    """A head that is muted attends to nothing."""
+    record, probe = record_of(0), Concentration()
+    weights = record.weights.clone()
+    weights[:, 1] = 0
+    metrics = probe.metrics(record.site)
+    probe.update(metrics, made(weights, record.query_mask, record.key_mask), None)
+    rows = record.query_mask.sum().item()
+    for name, counts in zip(metrics["rows"].names, metrics["rows"].count.tolist(), strict=True):
+        silent = name in ("entropy_nats", "effective_keys", "largest_weight")
+        assert counts[1] == (0 if silent else counts[0]), name
+        assert counts[0] == counts[2] == (rows if name != "entropy" else counts[0]), name
+
+
 def test_padding_mass_sees_a_leak():
     probe = Concentration()
     metrics, record = probe.metrics(record_of(0).site), record_of(0, leak=0.25)
@@ -118,7 +132,7 @@ def test_padding_mass_sees_a_leak():
 def linked(monkeypatch, gold) -> CaptionBatch:
     """A batch with these links."""
     rows = gold.any(-1)
-    monkeypatch.setattr(Grounding, "_kept", lambda *_: Linked(rows, gold[rows].unsqueeze(0)))
+    monkeypatch.setattr(Grounding, "_kept", lambda *_: Linked(chosen(rows, H), gold[rows].unsqueeze(0)))
     return CaptionBatch.__new__(CaptionBatch)
 
 
@@ -149,6 +163,6 @@ def test_chosen_rows_are_those_of_a_mask(by_row):
     record = record_of(0)
     if by_row:
         record = made(record.weights, record.query_mask, torch.rand(B, Q, K) < 0.5)
-    found = chosen_rows(record, record.query_mask)
+    found = chosen_rows(record, chosen(record.query_mask, H))
     assert torch.equal(found.weights[0].transpose(0, 1), record.weights.transpose(1, 2)[record.query_mask])
     assert torch.equal(found.allowed[0], record.key_mask.expand(B, Q, K)[record.query_mask])
