@@ -58,10 +58,7 @@ class Dependencies(Probe):
         if not concerns(site, "words"):
             return {}
         rows, everything = [f"dep_{r}" for r in RELATIONS], [f"dep_{r}_all" for r in RELATIONS]
-        return {
-            "rows": HeadShares(site.num_heads, rows),
-            "all": HeadShares(site.num_heads, everything, quiet=everything),
-        }
+        return {"shares": HeadShares(site.num_heads, rows + everything, quiet=everything)}
 
     def update(self, metrics: Mapping[str, Metric], record: AttentionRecord, batch: object) -> None:
         text = text_of(batch)
@@ -76,9 +73,9 @@ class Dependencies(Probe):
             return shares.summed(on_all, told.row_relation, len(RELATIONS))
 
         parts = found.with_even("dependencies", part)
-        metrics["rows"].update(parts, found.with_even("rows of dependencies", whole), told.counts)
-        everything = found.with_even("on all", lambda attention: attention.on_all.sum((0, 1)))
-        metrics["all"].update(parts, everything.expand_as(parts), told.counts)
+        rows = found.with_even("rows of dependencies", whole)
+        everything = found.with_even("on all", lambda attention: attention.on_all.sum((0, 1))).expand_as(parts)
+        metrics["shares"].update(torch.cat([parts, parts]), torch.cat([rows, everything]), told.counts.repeat(2, 1))
 
 
 class _Told(NamedTuple):

@@ -39,16 +39,13 @@ class ObjectWords(Probe):
             return {}
         macro = [*SETS, *(name + START for name in SETS)]
         micro = [f"{name}_micro" for name in macro]
-        return {
-            "macro": HeadShares(site.num_heads, macro, quiet=macro[len(SETS) :]),
-            "micro": HeadShares(site.num_heads, micro, quiet=micro),
-        }
+        return {"shares": HeadShares(site.num_heads, macro + micro, quiet=macro[len(SETS) :] + micro)}
 
     def update(self, metrics: Mapping[str, Metric], record: AttentionRecord, batch: object) -> None:
         found = attention_of(record, text_of(batch), self.align, "words")
         mean, counts, parts, wholes = found.with_even("object words", _asked)
-        metrics["macro"].update(mean, counts, counts)
-        metrics["micro"].update(parts, wholes, found.sees.sum().double().expand(len(parts), 1))
+        seen = found.sees.sum().double().expand_as(counts)
+        metrics["shares"].update(torch.cat([mean, parts]), torch.cat([counts, wholes]), torch.cat([counts, seen]))
 
     def findings(self, values: Sequence[HeadValue], metrics: Mapping[str, Mapping[str, Metric]]) -> list[Finding]:
         found = []

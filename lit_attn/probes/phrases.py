@@ -52,8 +52,7 @@ class PhraseGrounding(Probe):
         joint = {"ocr": HeadShares(site.num_heads, ["phrase_ocr"])} if site.query_stream == JOINT else {}
         return {
             **joint,
-            "macro": HeadShares(site.num_heads, ["phrase_grounding"]),
-            "micro": HeadShares(site.num_heads, [micro], quiet=[micro]),
+            "grounding": HeadShares(site.num_heads, ["phrase_grounding", micro], quiet=[micro]),
             "swapped": HeadShares(site.num_heads, ["phrase_swapped"], quiet=["phrase_swapped"]),
             "phrase_p": Shuffled(site.num_heads, self.shuffles),
         }
@@ -67,11 +66,10 @@ class PhraseGrounding(Probe):
         if not asked.spans.items:
             return
         part, whole = span_sums(found, asked.spans, "phrases")
-        macro, micro, swapped, test = (metrics[name] for name in ("macro", "micro", "swapped", "phrase_p"))
-        assert isinstance(macro, HeadShares)
-        assert isinstance(micro, HeadShares)
+        grounding, swapped, test = (metrics[name] for name in ("grounding", "swapped", "phrase_p"))
+        assert isinstance(grounding, HeadShares)
         assert isinstance(swapped, HeadShares)
-        count_spans(macro, micro, torch.zeros_like(asked.own), part[asked.own], whole[asked.own])
+        count_spans(grounding, torch.zeros_like(asked.own), part[asked.own], whole[asked.own])
         each = shares.ratio(part, whole)
         swapped.add_items(each[asked.other].unsqueeze(0))
         shuffles, phrases = asked.orders.shape

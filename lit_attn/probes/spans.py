@@ -89,16 +89,12 @@ def _with_rows(spans: SpanRows, has_row: Bool[Tensor, "c n"]) -> SpanRows:
 
 
 def count_spans(
-    macro: HeadShares,
-    micro: HeadShares,
-    share: Int[Tensor, " i"],
-    part: Float[Tensor, "i k"],
-    whole: Float[Tensor, "i k"],
+    metric: HeadShares, share: Int[Tensor, " i"], part: Float[Tensor, "i k"], whole: Float[Tensor, "i k"]
 ) -> None:
-    """Adds spans to the shares that they are of: to `macro` the mean of their shares, to `micro` their sums."""
+    """Adds spans to the shares that they are of. The metric has each share twice: as the mean over spans and, behind all of
+    these, as the ratio of sums."""
     said = whole > 0
-    each, size = torch.where(said, part / whole, 0.0), len(macro.names)
+    each, size = torch.where(said, part / whole, 0.0), len(metric.names) // 2
     rows = torch.cat([each, part, whole, said.double()], 1)
     mean, parts, wholes, counts = shares.summed(rows, share, size).chunk(4, 1)
-    macro.update(mean, counts, counts)
-    micro.update(parts, wholes, counts)
+    metric.update(torch.cat([mean, parts]), torch.cat([counts, wholes]), torch.cat([counts, counts]))

@@ -61,8 +61,7 @@ class SpatialRelations(Probe):
                 continue
             end = "_regions" if found else ""
             names, micro = [name + end for name in directions], [f"{name}{end}_micro" for name in directions]
-            found[f"macro {sources}"] = HeadShares(site.num_heads, names)
-            found[f"micro {sources}"] = HeadShares(site.num_heads, micro, quiet=micro)
+            found[sources] = HeadShares(site.num_heads, names + micro, quiet=micro)
         return found
 
     def update(self, metrics: Mapping[str, Metric], record: AttentionRecord, batch: object) -> None:
@@ -71,12 +70,11 @@ class SpatialRelations(Probe):
             if not concerns(record.site, sources):
                 continue
             found = attention_of(record, text, self.align, sources)
-            macro, micro = metrics[f"macro {sources}"], metrics[f"micro {sources}"]
-            assert isinstance(macro, HeadShares)
-            assert isinstance(micro, HeadShares)
+            metric = metrics[sources]
+            assert isinstance(metric, HeadShares)
             spans, direction = _spans(text, directions, sources, found.weights.shape[-1])
             if spans.items:
-                count_spans(macro, micro, direction, *span_sums(found, spans, "spatial"))
+                count_spans(metric, direction, *span_sums(found, spans, "spatial"))
 
 
 def _spans(text: Text, directions: Directions, sources: Sources, width: int) -> tuple[SpanRows, Int[Tensor, " i"]]:
