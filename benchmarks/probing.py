@@ -6,6 +6,7 @@ in either side by chance. What probes make of texts is kept for the next validat
 """
 
 import gc
+import logging
 import statistics
 import tempfile
 import time
@@ -29,7 +30,7 @@ from lit_attn.probes.spatial import SpatialRelations
 from lit_attn.tasks.captioning import Captioning
 from lit_attn.tasks.matching import Matching
 
-ROUNDS = 5
+ROUNDS = 11
 
 
 def word_probes() -> list[Probe]:
@@ -67,17 +68,19 @@ def measure(name: str, task: L.LightningModule, data: L.LightningDataModule, pro
 
 
 def main() -> None:
+    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
     torch.manual_seed(0)
     pairs = ScenesMatching(val_scenes=211, oracle=False)
     scan = Matching(pairs.vocab_size, pairs.region_dim, alignment="dot", dim=256, word_dim=128)
     measure("SCAN, concentration and grounding", scan, pairs, [Concentration(), Grounding()], ROUNDS)
     small = {"dim": 128, "num_heads": 4, "hidden": 256, "encoder_layers": 2, "decoder_layers": 3}
     published = {"dim": 512, "num_heads": 8, "hidden": 2048, "encoder_layers": 6, "decoder_layers": 6}
-    for title, sizes, scenes in (("of Scenes' size", small, 211), ("of the published size", published, 31)):
+    sized = ("of Scenes' size", small, 211, ROUNDS), ("of the published size", published, 31, 5)
+    for title, sizes, scenes, rounds in sized:
         texts = ScenesCaptions(val_scenes=scenes, max_words=24)
         captioner = Captioning(texts.vocab_size, texts.region_dim, max_words=24, **sizes)
         for said, probes in (("concentration and grounding", [Concentration(), Grounding()]), ("all", word_probes())):
-            measure(f"captioner {title}, {said}", captioner, texts, probes, ROUNDS)
+            measure(f"captioner {title}, {said}", captioner, texts, probes, rounds)
 
 
 if __name__ == "__main__":

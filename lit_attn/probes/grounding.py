@@ -39,24 +39,24 @@ def word_region_links(batch: CaptionBatch, heads_only: bool = False) -> Bool[Ten
             "Leave the grounding probe out, use Scenes, or link phrases to detections (data.link lemma)."
         )
     regions, owner = batch.region_object.cpu().numpy(), batch.owner.tolist()
+    shown = [places(row.tolist()) for row in regions]
     kept = (batch.token_mask.sum(-1) - 2).tolist()  # a long caption is cut, its annotation is not
     links = [
-        _links_of(annotation or NOTHING, kept[c], regions[owner[c]], heads_only)
+        _links_of(annotation or NOTHING, kept[c], shown[owner[c]], heads_only)
         for c, annotation in enumerate(batch.annotations)
     ]
     return marked(joined(links, 2), (*batch.tokens.shape, regions.shape[1]), batch.tokens.device)
 
 
 def _links_of(
-    annotation: Annotation, words: int, shown: Int[np.ndarray, " r"], heads_only: bool
+    annotation: Annotation, words: int, shown: dict[int, list[int]], heads_only: bool
 ) -> Int[np.ndarray, "x 2"]:
-    """Token and region of all links of one caption."""
-    at = places(shown.tolist())
+    """Token and region of all links of one caption, given where its picture shows what."""
     found: list[tuple[int, int]] = []
     for phrase in annotation.phrases:
         start, end = (phrase.head, phrase.head + 1) if heads_only else phrase.span
         named = range(start + FIRST_WORD, min(end, words) + FIRST_WORD)
-        found += product(named, (region for thing in phrase.objects for region in at.get(thing, ())))
+        found += product(named, (region for thing in phrase.objects for region in shown.get(thing, ())))
     return table(found, 2)
 
 

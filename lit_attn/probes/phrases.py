@@ -24,7 +24,7 @@ from lit_attn.nn.tape import AttentionRecord, Site
 from lit_attn.ops import shares
 from lit_attn.probes.places import joined, table
 from lit_attn.probes.probe import Probe
-from lit_attn.probes.spans import Asked, SpanRows, TextSpans, count_spans, span_rows, span_sums, text_spans
+from lit_attn.probes.spans import Asked, SpanRows, count_spans, span_rows, span_sums
 from lit_attn.probes.text import Sources, Text, text_of
 from lit_attn.probes.words import JOINT, Align, attention_of, concerns
 from lit_attn.types import Annotation, Phrase
@@ -83,11 +83,11 @@ class PhraseGrounding(Probe):
         found = attention_of(record, text, self.align, "ocr")
         width = found.weights.shape[-1]
 
-        def own(c: int, annotation: Annotation) -> TextSpans:
-            asked = [Asked(p.span, tokens) for p, tokens in _linked(text, c, annotation, "ocr")]
-            return text_spans(asked, text.lengths[c], width)
+        def made() -> SpanRows:
+            asked = text.each(lambda c, a: [Asked(p.span, tokens) for p, tokens in _linked(text, c, a, "ocr")])
+            return span_rows(asked, text.lengths, width, text.device)
 
-        spans = text.table(("phrases on OCR", width), lambda: span_rows(text.each(own), text.device))
+        spans = text.table(("phrases on OCR", width), made)
         if spans.items:
             metric.add_items(shares.ratio(*span_sums(found, spans, "phrases on OCR")).unsqueeze(0))
 
@@ -95,8 +95,8 @@ class PhraseGrounding(Probe):
         """Every phrase with the regions of every linked phrase of its text."""
 
         def made() -> _Asked:
-            each = text.each(partial(self._of_text, text, width))
-            first = np.cumsum([0, *(one.spans.items for one in each)])
+            each = text.each(partial(self._of_text, text))
+            first = np.cumsum([0, *(len(one.asked) for one in each)])
             own, other = (
                 rows[:, 1] + first[rows[:, 0]]
                 for rows in (joined([one.own for one in each], 1), joined([one.other for one in each], 1))
@@ -104,19 +104,19 @@ class PhraseGrounding(Probe):
             nothing = np.empty((1 + self.shuffles, 0), np.int64)
             orders = np.concatenate([nothing, *(first[c] + one.orders for c, one in enumerate(each))], 1)
             found = (torch.from_numpy(one).to(text.device) for one in (own, other, orders))
-            return _Asked(span_rows([one.spans for one in each], text.device), *found)
+            return _Asked(span_rows([one.asked for one in each], text.lengths, width, text.device), *found)
 
         return text.table(("phrases", width, self.shuffles), made)
 
-    def _of_text(self, text: Text, width: int, c: int, annotation: Annotation) -> "_OfText":
+    def _of_text(self, text: Text, c: int, annotation: Annotation) -> "_OfText":
         linked = _linked(text, c, annotation, "regions")
         pairs = [(p, q) for p, _ in linked for q, _ in linked]
-        spans = text_spans([Asked(p.span, regions) for p, _ in linked for _, regions in linked], text.lengths[c], width)
+        asked = [Asked(p.span, regions) for p, _ in linked for _, regions in linked]
         size, name = len(linked), text.sample_id[c] if text.sample_id else annotation.text
         shuffled = _orders(name, size if size > 1 else 0, self.shuffles)
         orders = np.arange(shuffled.shape[1]) * size + shuffled
         other = [i for i, (p, q) in enumerate(pairs) if not set(p.objects) & set(q.objects)]
-        return _OfText(spans, table([(i * size + i,) for i in range(size)], 1), table([(i,) for i in other], 1), orders)
+        return _OfText(asked, table([(i * size + i,) for i in range(size)], 1), table([(i,) for i in other], 1), orders)
 
 
 class _Asked(NamedTuple):
@@ -132,7 +132,7 @@ class _Asked(NamedTuple):
 class _OfText(NamedTuple):
     """The same for one text. Where only one phrase is linked, there is nothing to shuffle."""
 
-    spans: TextSpans
+    asked: list[Asked]
     own: Int[np.ndarray, "i 1"]
     other: Int[np.ndarray, "j 1"]
     orders: Int[np.ndarray, "s i"]

@@ -16,6 +16,15 @@ def places(things: Sequence[int]) -> dict[int, list[int]]:
     return found
 
 
+def places_in_rows(things: Int[np.ndarray, "c r"]) -> list[dict[int, list[int]]]:
+    """The same for every row; equal ones, such as those of captions of one picture, are looked at once."""
+    found: dict[bytes, dict[int, list[int]]] = {}
+    for row in things:
+        if row.tobytes() not in found:
+            found[row.tobytes()] = places(row.tolist())
+    return [found[row.tobytes()] for row in things]
+
+
 def table(rows: Sequence[Sequence[int]], width: int) -> Int[np.ndarray, "x w"]:
     """Rows of places; there may be none."""
     return np.array(rows, np.int64).reshape(-1, width)

@@ -1,7 +1,7 @@
 """Which share of their attention do the words of a span give to some sources? Paper (b)'s Eq. 3, for spans of many texts."""
 
 from collections.abc import Hashable, Sequence
-from itertools import product
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -11,24 +11,16 @@ from torch import Tensor
 
 from lit_attn.metrics.head_shares import HeadShares
 from lit_attn.ops import shares
-from lit_attn.probes.places import joined, table
+from lit_attn.probes.places import table
 from lit_attn.probes.words import WordAttention
 from lit_attn.types import Span
 
 
 class Asked(NamedTuple):
-    """Words of a span, and the sources that are asked about."""
+    """Words of a span, and the sources that are asked about, each once."""
 
     span: Span
     sources: Sequence[int]
-
-
-class TextSpans(NamedTuple):
-    """The spans of one text: item and word of all their words; item, word and source of all pairs."""
-
-    words: Int[np.ndarray, "x 2"]
-    pairs: Int[np.ndarray, "p 3"]
-    items: int
 
 
 class SpanRows(NamedTuple):
@@ -41,29 +33,36 @@ class SpanRows(NamedTuple):
     items: int
 
 
-def text_spans(asked: Sequence[Asked], length: int, width: int) -> TextSpans:
-    """Spans of one text; words that a long text lost are left out, and sources beyond the width."""
-    words: list[tuple[int, int]] = []
-    pairs: list[tuple[int, int, int]] = []
-    for i, ((start, end), sources) in enumerate(asked):
-        own = range(start, min(end, length))
-        words += product((i,), own)
-        pairs += product((i,), own, sorted({source for source in sources if source < width}))
-    return TextSpans(table(words, 2), table(pairs, 3), len(asked))
+def span_rows(asked: Sequence[Sequence[Asked]], lengths: Sequence[int], width: int, device: torch.device) -> SpanRows:
+    """The spans of all texts; words that a long text lost are left out, and sources beyond the width."""
+    every = [one for own in asked for one in own]
+    text = np.repeat(np.arange(len(asked)), [len(own) for own in asked])
+    start, end = table([one.span for one in every], 2).T
+    words = (np.minimum(end, np.array(lengths, np.int64)[text]) - start).clip(0)
+    count = np.array([len(one.sources) for one in every], np.int64)
+    sources = np.fromiter(chain.from_iterable(one.sources for one in every), np.int64)
+    item, place = _numbered(words)
+    pair_item, pair = _numbered(words * count)  # word by word, every source
+    source = sources[(np.cumsum(count) - count)[pair_item] + pair % count[pair_item]]
+    word = start[pair_item] + pair // count[pair_item]
+    inside = source < width
+
+    def told(rows: np.ndarray) -> Tensor:
+        return torch.from_numpy(rows).to(device)
+
+    return SpanRows(
+        words=told(np.stack([text[item], start[item] + place], 1)),
+        item=told(item),
+        pairs=told(np.stack([text[pair_item], word, source], 1)[inside]),
+        pair_item=told(pair_item[inside]),
+        items=len(every),
+    )
 
 
-def span_rows(texts: Sequence[TextSpans], device: torch.device) -> SpanRows:
-    """The spans of all texts."""
-    first = np.cumsum([0, *(text.items for text in texts)])  # of each text
-
-    def split(rows: Int[np.ndarray, "x w"]) -> tuple[Int[Tensor, "x v"], Int[Tensor, " x"]]:
-        """Places, and the span of each."""
-        item = rows[:, 1] + first[rows[:, 0]]
-        return torch.from_numpy(np.delete(rows, 1, 1)).to(device), torch.from_numpy(item).to(device)
-
-    words, item = split(joined([text.words for text in texts], 2))
-    pairs, pair_item = split(joined([text.pairs for text in texts], 3))
-    return SpanRows(words, item, pairs, pair_item, int(first[-1]))
+def _numbered(counts: Int[np.ndarray, " i"]) -> tuple[Int[np.ndarray, " x"], Int[np.ndarray, " x"]]:
+    """So many rows of every item: the item of each row, and its place among those of its item."""
+    item = np.repeat(np.arange(len(counts)), counts)
+    return item, np.arange(len(item)) - (np.cumsum(counts) - counts)[item]
 
 
 def span_sums(

@@ -9,7 +9,6 @@ both are asked, and the names of the second end with `_regions`.
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-import numpy as np
 import torch
 from jaxtyping import Int
 from torch import Tensor
@@ -17,9 +16,8 @@ from torchmetrics import Metric
 
 from lit_attn.metrics.head_shares import HeadShares
 from lit_attn.nn.tape import AttentionRecord, Site
-from lit_attn.probes.places import joined, table
 from lit_attn.probes.probe import Probe
-from lit_attn.probes.spans import Asked, SpanRows, TextSpans, count_spans, span_rows, span_sums, text_spans
+from lit_attn.probes.spans import Asked, SpanRows, count_spans, span_rows, span_sums
 from lit_attn.probes.text import Sources, Text, text_of
 from lit_attn.probes.words import Align, attention_of, concerns
 from lit_attn.types import Annotation, Span
@@ -80,14 +78,11 @@ class SpatialRelations(Probe):
 def _spans(text: Text, directions: Directions, sources: Sources, width: int) -> tuple[SpanRows, Int[Tensor, " i"]]:
     """The spans of all relations in all directions, and the direction of each."""
 
-    def own(c: int, annotation: Annotation) -> tuple[TextSpans, Int[np.ndarray, "i 1"]]:
-        asked = _asked(text, c, annotation, directions, sources)
-        spans = text_spans([one for _, one in asked], text.lengths[c], width)
-        return spans, table([(number,) for number, _ in asked], 1)
-
     def made() -> tuple[SpanRows, Int[Tensor, " i"]]:
-        spans, which = zip(*text.each(own), strict=True)
-        return span_rows(spans, text.device), torch.from_numpy(joined(which, 1)[:, 1]).to(text.device)
+        asked = text.each(lambda c, annotation: _asked(text, c, annotation, directions, sources))
+        spans = span_rows([[one for _, one in own] for own in asked], text.lengths, width, text.device)
+        which = [number for own in asked for number, _ in own]
+        return spans, torch.tensor(which, dtype=torch.long, device=text.device)
 
     return text.table(("spatial", sources, width), made)
 
@@ -104,8 +99,8 @@ def _asked(
             continue
         columns = {name: _columns(text, c, annotation, span, sources) for name, span in zip(PARTS, spans, strict=True)}
         for number, (start, ends) in enumerate(directions.values()):
-            if wanted := [column for name in ends for column in columns[name]]:
-                found.append((number, Asked(spans[PARTS.index(start)], wanted)))
+            if wanted := {column for name in ends for column in columns[name]}:
+                found.append((number, Asked(spans[PARTS.index(start)], sorted(wanted))))
     return found
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from lit_attn.errors import UserError
 from lit_attn.probes.memory import Store, once, store_of
-from lit_attn.probes.places import joined, marked, places, table
+from lit_attn.probes.places import joined, marked, places_in_rows, table
 from lit_attn.types import Annotation, CaptionBatch, ReadingBatch, TextBatch
 
 Sources = Literal["words", "regions", "ocr"]
@@ -102,9 +102,9 @@ class Text:
                 "This probe needs to know what regions show, and this data set does not say. Leave it out, "
                 "use Scenes, or link phrases to detections (data.link lemma)."
             )
-        if ("shown", sources, text) not in self.kept:
-            self.kept["shown", sources, text] = places(known[text].tolist())
-        shown = cast(dict[int, list[int]], self.kept["shown", sources, text])
+        if ("shown", sources) not in self.kept:
+            self.kept["shown", sources] = places_in_rows(known.cpu().numpy())
+        shown = cast(list[dict[int, list[int]]], self.kept["shown", sources])[text]
         return sorted({r for thing in objects for r in shown.get(thing, ())})
 
 
