@@ -18,6 +18,7 @@ Rows = Float[Tensor, "*batch q"]
 Allowed = Bool[Tensor, "*#batch #q k"]
 
 LANES = 32
+"""Keys that torch's maximum compares at once on a CPU."""
 
 
 def entropy(weights: Weights) -> Rows:
@@ -56,7 +57,7 @@ def largest_weight(weights: Weights) -> Rows:
 
 
 def _largest(weights: Weights) -> Rows:
-    """On a CPU, torch compares 32 keys at once and what is left one by one, so nothing is left: up to five times as fast."""
+    """On a CPU, torch compares the keys that are left one by one, so that none are left: up to five times as fast."""
     left = weights.shape[-1] % LANES
     if weights.device.type == "cpu" and left > LANES // 4:
         weights = torch.nn.functional.pad(weights, (0, LANES - left))  # with zeros, as weights are never negative
