@@ -9,7 +9,7 @@ from lit_attn.nn.tape import AttentionRecord, Site
 from lit_attn.ops.normalize import masked_softmax
 from lit_attn.probes.concentration import Concentration
 from lit_attn.probes.grounding import Grounding, Linked
-from lit_attn.probes.rows import chosen, chosen_rows
+from lit_attn.probes.rows import chosen, chosen_rows, existing
 from lit_attn.types import CaptionBatch
 
 B, H, Q, K = 5, 3, 7, 11
@@ -166,3 +166,14 @@ def test_chosen_rows_are_those_of_a_mask(by_row):
     found = chosen_rows(record, chosen(record.query_mask, H))
     assert torch.equal(found.weights[0].transpose(0, 1), record.weights.transpose(1, 2)[record.query_mask])
     assert torch.equal(found.allowed[0], record.key_mask.expand(B, Q, K)[record.query_mask])
+
+
+def test_rows_that_exist_follow_a_mask_that_is_written_over():
+    """A network may use one tensor for the masks of all batches."""
+    record = record_of(0)
+    assert torch.equal(existing(record).row, record.query_mask.flatten().nonzero()[:, 0])
+    assert existing(record) is existing(made(record.weights, record.query_mask.clone(), record.key_mask)), "known"
+    record.query_mask[2] = ~record.query_mask[2]
+    assert torch.equal(existing(record).row, record.query_mask.flatten().nonzero()[:, 0])
+    record.query_mask[:] = True
+    assert existing(record) is None
